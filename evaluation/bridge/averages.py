@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.bridge.estimate import ALPHA, Estimate, quantile
+from evaluation.bridge.estimate import ALPHA, Estimate, limited, quantile
 from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.errors import ResultsError
 from evaluation.results.kinds import Item, Units
@@ -116,7 +116,7 @@ def with_checkpoints(estimate: Estimate, noises: Sequence[Noise], alpha: float =
         max(own, math.hypot(math.sqrt(items) * own, reach))
         for own in (estimate.value - estimate.low, estimate.high - estimate.value)
     )
-    return replace(
+    wide = replace(
         estimate,
         se=math.sqrt(estimate.se**2 + level_variance(noises)),
         low=estimate.value - below,
@@ -126,6 +126,7 @@ def with_checkpoints(estimate: Estimate, noises: Sequence[Noise], alpha: float =
         counts=None,
         method=f"{estimate.method}, over {noises[0].scatter.checkpoints} checkpoints",
     )
+    return limited(wide, estimate.limit)
 
 
 def mean_results(sides: Sequence[Results]) -> Results:

@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from evaluation.bridge.averages import Scatter
 from evaluation.bridge.delta import Delta
+from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.means import gain_interval, secondary_delta
 from evaluation.bridge.paired_binary import at_alpha, detectable
 from evaluation.bridge.recipes import of_recipe
 from evaluation.bridge.weighted_mean import macro_mean
+from evaluation.results.delta_rows import Change
 from evaluation.results.objective_rows import ObjectiveVerdict, RecipeRow, SecondaryRow
 from evaluation.settings.objectives import Objective
 
@@ -62,7 +65,7 @@ _MUCH = 0.4
 
 
 def limited_by(delta: Delta, alpha: float) -> str | None:
-    """Return what limits a mean that one item dominates, if one does, and what would be detectable otherwise."""
+    """Return what limits a mean that one item dominates, and what would be detectable otherwise; None if not less."""
     parts, weights = delta.estimate.parts, delta.estimate.weights
     shares = delta.estimate.shares
     if len(parts) < 3 or max(shares.values(), default=0.0) < max(_MUCH, 1.5 / len(parts)):
@@ -75,26 +78,42 @@ def limited_by(delta: Delta, alpha: float) -> str | None:
     by_questions = macro_mean(parts, sizes)
     found = [(f"without {most}", without), ("weighed by questions", by_questions)]
     metric = delta.definition
+    now = detectable(delta.estimate, alpha)
     others = [
         f"{metric.change(mde, sign='')} {how}"
         for how, one in found
-        if (mde := detectable(one, alpha)) is not None
+        if (mde := detectable(one, alpha)) is not None and (now is None or mde < now)
     ]
+    if not others:
+        return None
     text = f"{most} carries {100 * shares[most]:.0f} % of the variance"
-    return f"{text}; detectable would be {' or '.join(others)}" if others else text
+    return f"{text}; detectable would be {' or '.join(others)}"
 
 
 def recipe_row(
-    objective: Objective, delta: Delta, ours: Scatter | None, bridge: Scatter | None
+    objective: Objective,
+    delta: Delta,
+    weights: Change,
+    ours: Scatter | None,
+    bridge: Scatter | None,
 ) -> RecipeRow | None:
     """Return what an objective's delta shows of the recipe; None where the noise of checkpoints is unknown.
 
+    The interval of the weights decides for all checkpoints together, so it may be wider; that of the recipe
+    then reaches as far.
+
     Args:
+        weights: The delta with the interval that decides about these weights.
         bridge: The noise of the bridge's own stage; None if it is assumed equal.
     """
     recipe = of_recipe(delta.estimate, ours, bridge)
     if ours is None or recipe is None or recipe.low is None or recipe.high is None:
         return None
+    share = _share_of_checkpoints(delta.estimate, recipe)
+    low, high = recipe.low, recipe.high
+    if weights.low is not None and weights.high is not None:
+        low, high = min(low, weights.low), max(high, weights.high)
+    recipe = replace(recipe, low=low, high=high)
     verdict = verdict_on(objective, *gain_interval(delta.sign, recipe))
     metric, group = delta.definition, f" of {objective.group}" if objective.group else ""
     source = "assumed equal"
@@ -102,9 +121,10 @@ def recipe_row(
         source = f"read from the last {bridge.checkpoints} of its own stage"
     se = math.sqrt(max(0.0, (recipe.se or 0.0) ** 2 - (delta.estimate.se or 0.0) ** 2))
     return RecipeRow(
-        low=recipe.low,
-        high=recipe.high,
+        low=low,
+        high=high,
         se_checkpoints=se,
+        share_checkpoints=share,
         checkpoints=ours.checkpoints,
         bridge_checkpoints=None if bridge is None else bridge.checkpoints,
         verdict=verdict,
@@ -112,3 +132,13 @@ def recipe_row(
         f"{metric.change(recipe.value, recipe.low, recipe.high)} with the noise of the last "
         f"{ours.checkpoints} checkpoints, the bridge's {source}",
     )
+
+
+def _share_of_checkpoints(items: Estimate, recipe: Estimate) -> float:
+    """Return the share of a recipe's squared width that checkpoints add to that of its questions."""
+    widths = [
+        one.high - one.low
+        for one in (items, recipe)
+        if one.low is not None and one.high is not None
+    ]
+    return 1 - (widths[0] / widths[1]) ** 2 if len(widths) == 2 and widths[1] > 0 else 0.0

@@ -151,7 +151,7 @@ def _with_recipes(
         own = list(verdict.objectives)
         for place, (objective, of_all) in enumerate(zip(objectives, decisive, strict=True)):
             if verdict.step in steps:
-                recipe = recipe_row(objective, of_all[number], *noises[place])
+                recipe = recipe_row(objective, of_all[number], own[place], *noises[place])
                 own[place] = own[place].model_copy(update={"recipe": recipe})
         rows.append(replace(verdict, objectives=own))
     return rows

@@ -144,12 +144,13 @@ UNDECIDABLE = "undecidable: the interval holds every possible difference"
 
 
 def limited(estimate: Estimate, limit: float | None) -> Estimate:
-    """Return an estimate whose interval is cut at what is possible, the largest size of such a difference."""
+    """Return an estimate whose interval and MDE are cut at what is possible, the largest size of such a difference."""
     if limit is None or estimate.low is None or estimate.high is None:
         return replace(estimate, limit=limit)
+    mde = None if estimate.mde is None else min(limit, estimate.mde)
     low, high = max(estimate.low, -limit), min(estimate.high, limit)
     note = UNDECIDABLE if (low, high) == (-limit, limit) else estimate.note
-    return replace(estimate, low=low, high=high, note=note, limit=limit)
+    return replace(estimate, low=low, high=high, mde=mde, note=note, limit=limit)
 
 
 def by_t(estimate: Estimate) -> Estimate:
@@ -157,7 +158,7 @@ def by_t(estimate: Estimate) -> Estimate:
     low, high = interval_by_t(estimate, ALPHA)
     tails = [p_beyond_by_t(estimate, 0.0, above=above) for above in (True, False)]
     p, mde = min(1.0, 2 * min(tails)), detectable_by_t(estimate, ALPHA)
-    return replace(estimate, low=low, high=high, p=p, mde=mde)
+    return limited(replace(estimate, low=low, high=high, p=p, mde=mde), estimate.limit)
 
 
 def detectable_by_t(estimate: Estimate, alpha: float) -> float:
@@ -165,7 +166,8 @@ def detectable_by_t(estimate: Estimate, alpha: float) -> float:
     assert estimate.se is not None
     half, skew = quantile(1 - alpha / 2, estimate.df), estimate.skew
     furthest = max(_reach(half, skew), _reach(half, -skew))
-    return (furthest + quantile(POWER, estimate.df)) * estimate.se
+    mde = (furthest + quantile(POWER, estimate.df)) * estimate.se
+    return mde if estimate.limit is None else min(estimate.limit, mde)
 
 
 def interval_by_t(estimate: Estimate, alpha: float) -> tuple[float, float]:

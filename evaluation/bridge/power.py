@@ -27,15 +27,15 @@ import functools
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evaluation.bridge.estimate import ALPHA, POWER, quantile
+from evaluation.bridge.estimate import ALPHA, POWER, Estimate, quantile
 from evaluation.bridge.exact_tests import bisect, mcnemar
-from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT
+from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT, detectable
 from evaluation.metrics.variance import Floats
 
 _FEWEST_STEPS = 3
@@ -132,6 +132,39 @@ def needed_units(variance: float, difference: float, turning: float | None = Non
     plain = max(_by_t(variance, difference), FEWEST_TO_REJECT)
     share = min(1.0, max(turning, difference))
     return _exact(plain, difference, share) if plain * share < FEW else plain
+
+
+def times_needed(estimate: Estimate, difference: float, alpha: float) -> float | None:
+    """Return how many times as many units, of the same kind, have an MDE of this size; None if none has.
+
+    The error falls with the root of their number, the degrees of freedom grow with it, and so do the changed
+    units that the exact test needs. It is 1 if there are enough.
+    """
+    if detectable(estimate, alpha) is None or difference <= 0:
+        return None
+
+    def is_shown(times: float) -> bool:
+        mde = detectable(_with_units(estimate, times), alpha)
+        return mde is not None and mde <= difference
+
+    high = 1.0
+    while not is_shown(high):
+        high *= 2
+        if high > _MOST:
+            return None
+    return 1.0 if high == 1 else bisect(is_shown, high / 2, high)[1]
+
+
+def _with_units(estimate: Estimate, times: float) -> Estimate:
+    """Return an estimate as it would be from so many times as many units."""
+    return replace(
+        estimate,
+        n=round(estimate.n * times),
+        se=None if estimate.se is None else estimate.se / math.sqrt(times),
+        df=None if estimate.df is None else (estimate.df + 1) * times - 1,
+        skew=estimate.skew / math.sqrt(times),
+        base=None if estimate.base is None else _with_units(estimate.base, times),
+    )
 
 
 def _by_t(variance: float, difference: float) -> int:

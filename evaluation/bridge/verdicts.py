@@ -31,6 +31,7 @@ from evaluation.bridge.delta import Delta, change_columns
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.means import decisive_deltas, gain_interval
 from evaluation.bridge.paired_binary import at_alpha, p_beyond
+from evaluation.bridge.power import times_needed
 from evaluation.bridge.statistics import holm
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.metric import Metric
@@ -99,6 +100,11 @@ def _objective_verdict(
         secondary=secondary,
         shares=dict(estimate.shares),
         limited_by=limited_by(headline, alpha) if verdict == "undecided" else None,
+        needed_times=times_needed(
+            headline.estimate, objective.margin or objective.decided_on.worth, alpha
+        )
+        if verdict == "undecided"
+        else None,
         **change_columns((headline.value, headline.bridge_value), estimate),
     )
 

@@ -32,6 +32,9 @@ class RecipeRow(FileModel):
     low: float = Field(description="Lower end of the interval.")
     high: float = Field(description="Upper end of that interval.")
     se_checkpoints: float = Field(description="Standard error from the choice of checkpoints.")
+    share_checkpoints: float | None = optional(
+        "Share of the squared width that checkpoints add to the interval of the same level over questions."
+    )
     checkpoints: int = Field(description="Last checkpoints that the noise was estimated from.")
     bridge_checkpoints: int | None = optional(
         "Last checkpoints of the bridge's own stage that its noise was read from; null if it is assumed equal."
@@ -67,6 +70,9 @@ class ObjectiveRow(Change):
     shares: dict[str, float] = optional("Each item's share of the variance of their mean.", {})
     limited_by: str | None = optional(
         "What limits an undecided mean: the item with the largest share, and what would be detectable otherwise."
+    )
+    needed_times: float | None = optional(
+        "How many times as many units would show the margin, or else the smallest difference that matters."
     )
     recipe: RecipeRow | None = optional(
         "The delta with the noise of checkpoints; in a stage's files, of three checkpoints or more."

@@ -5,12 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.bridge.averages import Noise, mean_results, scatter, with_checkpoints
+from evaluation.bridge.averages import Noise, Scatter, mean_results, scatter, with_checkpoints
+from evaluation.bridge.companions import recipe_row
+from evaluation.bridge.delta import Delta, delta_of
 from evaluation.bridge.estimate import Estimate
+from evaluation.bridge.paired_binary import at_alpha, paired_rate
 from evaluation.errors import ResultsError
 from evaluation.reporting.terminal import bridge_table
+from evaluation.results.delta_rows import Change
 from evaluation.results.read import read_results
+from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import make_plans, read, write_side, write_stage_of
 from tests.bridge.paired import paired_measure
 
@@ -53,6 +59,33 @@ def test_the_two_parts_by_hand() -> None:
     known = estimated(ours, theirs)
     assert known.value == 3
     assert known.se == pytest.approx(np.sqrt(1 + 1))  # items' means 2 and 4: s^2 / n = 1
+
+
+@pytest.mark.parametrize(("between", "mostly_checkpoints"), [(0.0, False), (0.4, True)])
+@pytest.mark.parametrize("alpha", [0.05, 0.001])
+def test_a_recipe_is_never_surer_than_its_weights_and_within_100_points(
+    between: float, mostly_checkpoints: bool, alpha: float
+) -> None:
+    """Whatever the number of checkpoints that the interval of the weights is corrected for."""
+    delta = delta_of_passes(wins=3, losses=2, n=40)
+    weights = at_alpha(delta.estimate, alpha)
+    own = Change(
+        tier="tier5", value=0.5, bridge_value=0.475, delta=0.025, low=weights.low, high=weights.high
+    )
+    goal = Objective(tier="tier5", want="improve", margin=0.0)
+    row = recipe_row(goal, delta, own, Scatter(between, 0.0, 3), None)
+    assert row is not None
+    assert -1 <= row.low <= weights.low < weights.high <= row.high <= 1
+    assert row.verdict == "undecided"
+    assert (row.share_checkpoints > 0.9) == mostly_checkpoints
+    assert (row.share_checkpoints == 0) != mostly_checkpoints
+
+
+def delta_of_passes(*, wins: int, losses: int, n: int) -> Delta:
+    ours, theirs = np.zeros(n), np.zeros(n)
+    ours[:wins], theirs[wins : wins + losses] = 1.0, 1.0
+    values = float(ours.mean()), float(theirs.mean())
+    return delta_of(TIERS["tier5"], "task", None, "pass_rate", values, paired_rate(ours, theirs))
 
 
 @pytest.fixture

@@ -16,7 +16,11 @@ from evaluation.bridge.power import (
     power,
     power_sentence,
     smallest_shown,
+    times_needed,
 )
+from evaluation.bridge.statistics import mean_difference
+from evaluation.metrics.differences import Differences
+from evaluation.metrics.layout import Layout
 from tests.conftest import ROOT
 
 STEPS = [500, 1500, 3500, 5000, 9000, 9500]
@@ -117,3 +121,28 @@ def test_so_many_questions_decide_an_accuracy(turning: float, difference: float)
 def test_what_never_differs_says_nothing_of_how_many_are_needed() -> None:
     assert needed_units(0.0, 0.05, 0.0) is None
     assert needed_units(0.0, 0.05) is None
+
+
+@pytest.mark.parametrize(
+    ("n", "difference", "alpha"), [(12, 0.4, 0.01), (12, 0.1, 0.05), (6, 1.0, 0.05)]
+)
+def test_so_many_times_as_many_prompts_have_the_power(
+    n: int, difference: float, alpha: float
+) -> None:
+    """Few prompts have a large quantile of Student's t, which more prompts do not have."""
+    dice = np.random.default_rng(n)
+    amounts = stats.norm.ppf((np.arange(n) + 0.5) / n)
+    amounts *= 1 / amounts.std(ddof=1)  # symmetric, of standard deviation 1
+    pilot = mean_difference(Differences(kind="measure", amounts=amounts, layout=Layout(n)))
+    times = times_needed(pilot, difference, alpha)
+    assert times is not None
+    assert pilot.mde is not None
+    assert times <= (pilot.mde / difference) ** 2 or alpha < ALPHA
+    drawn = dice.normal(difference, 1, (4000, round(n * times)))
+    rejected = stats.ttest_1samp(drawn, 0, axis=1).pvalue < alpha
+    assert rejected.mean() == pytest.approx(POWER, abs=0.035)
+
+
+def test_enough_prompts_need_no_more() -> None:
+    pilot = paired_rate(np.repeat([1.0, 0.0], [60, 340]), np.repeat([0.0, 1.0, 0.0], [60, 40, 300]))
+    assert times_needed(pilot, 0.5, ALPHA) == 1.0

@@ -1,8 +1,10 @@
 """The decision at the head of a page: what it says follows from the stage's files."""
 
 import json
+import re
 import shlex
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -83,6 +85,64 @@ def test_the_risk_is_the_worse_end_of_the_interval(found: StageResults) -> None:
     )
 
 
+def test_a_bound_that_excludes_nothing_is_no_risk_of_100_points(found: StageResults) -> None:
+    decision = stage_decision(_with_rows(found, {"low": -1.0, "regressions": (), "recipe": None}))
+    assert decision is not None
+    (risk,) = decision.risks
+    assert re.fullmatch(r"how much worse .* may be cannot be told from so few \w+", risk)
+
+
+@pytest.mark.parametrize(
+    ("share", "advice"),
+    [
+        (0.0, "More questions, rather than more checkpoints, would"),
+        (0.5, "More questions, and more checkpoints or runs, would"),
+        (0.7, "More checkpoints or runs, rather than more questions, would"),
+    ],
+)
+def test_advice_on_the_recipe_follows_from_its_width(
+    found: StageResults, share: float, advice: str
+) -> None:
+    recipe = RecipeRow(
+        low=-0.1,
+        high=0.2,
+        se_checkpoints=0.0,
+        share_checkpoints=share,
+        checkpoints=3,
+        verdict="undecided",
+        sentence="open",
+    )
+    decision = stage_decision(_with_rows(found, {"recipe": recipe}))
+    assert decision is not None
+    assert decision.recipe[1].startswith(advice)
+
+
+def test_an_undecided_stage_is_told_by_its_undecided_objective(found: StageResults) -> None:
+    """Not by the headline, which may be met."""
+    assert found.recommendation is not None
+    met = {"verdict": "met", "delta": 0.3, "low": 0.2, "high": 0.4}
+    still_open = {"verdict": "undecided", "delta": -0.0625, "low": -0.3, "high": 0.25}
+    stage = _with_rows(found, met, still_open)
+    assert stage.recommendation is not None
+    changed = stage.recommendation.model_copy(update={"verdict": "undecided"})
+    decision = stage_decision(replace(stage, recommendation=changed))
+    assert decision is not None
+    assert "neither met nor missed (" in decision.sentence
+    assert "-6.25 [-30.00, +25.00] points" in decision.sentence
+    assert "30.00 [" not in decision.sentence
+
+
+def _with_rows(found: StageResults, *updates: dict[str, Any]) -> StageResults:
+    """Return a stage whose candidate has as many objectives, all like its first one but for the updates."""
+    assert found.recommendation is not None
+    candidate = found.recommendation.candidate
+    assert candidate is not None
+    judged = found.judged(candidate)
+    rows = tuple(judged.objectives[0].model_copy(update=update) for update in updates)
+    verdicts = {candidate: judged.model_copy(update={"objectives": rows})}
+    return replace(found, verdicts={**found.verdicts, **verdicts}, deleted=())
+
+
 def test_what_an_interval_does_not_show_is_a_risk_too(found: StageResults) -> None:
     """What is known of the recipe, a folder that is gone; else the page says that nothing is worse."""
     assert found.recommendation is not None
@@ -90,7 +150,13 @@ def test_what_an_interval_does_not_show_is_a_risk_too(found: StageResults) -> No
     assert candidate is not None
     judged = found.judged(candidate)
     recipe = RecipeRow(
-        low=-0.1, high=0.2, se_checkpoints=0.1, checkpoints=3, verdict="undecided", sentence="open"
+        low=-0.1,
+        high=0.2,
+        se_checkpoints=0.1,
+        share_checkpoints=0.9,
+        checkpoints=3,
+        verdict="undecided",
+        sentence="open",
     )
     row = judged.objectives[0].model_copy(update={"low": 0.01, "recipe": recipe, "regressions": ()})
     verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}
@@ -104,7 +170,8 @@ def test_what_an_interval_does_not_show_is_a_risk_too(found: StageResults) -> No
     assert decision.recipe == (
         "the verdicts above are about these weights. With the noise between checkpoints, for one "
         f"checkpoint: {row.definition.words} {change} (undecided)",
-        f"More checkpoints or runs, not more questions, would decide {row.definition.words}",
+        f"More checkpoints or runs, rather than more questions, would decide {row.definition.words} of "
+        "the recipe",
     )
     row = row.model_copy(update={"recipe": None})
     verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}

@@ -8,7 +8,7 @@ from itertools import takewhile
 from evaluation.errors import ResultsError
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.objective_rows import ObjectiveRow
+from evaluation.results.objective_rows import ObjectiveRow, RecipeRow
 from evaluation.results.stage_files import (
     QUALITY,
     Headline,
@@ -143,7 +143,7 @@ def _other_bridge(stage: StageResults, stages: Mapping[str, StageResults]) -> st
 def _sentence(stage: StageResults, content: Recommendation, named: str) -> str:
     against = stage.bridge.results.label if stage.bridge else "the bridge"
     wait = " so far" if content.provisional else ""
-    much = _by_how_much(content)
+    much = _by_how_much(stage, content)
     if content.verdict == "met":
         others = len(stage.deltas) > 1
         most = ", and no other that meets it gains more" if others else ""
@@ -156,9 +156,24 @@ def _sentence(stage: StageResults, content: Recommendation, named: str) -> str:
     return f"Do not go on{wait}: against {against} no checkpoint meets the objective; {named} misses it least{much}."
 
 
-def _by_how_much(content: Recommendation) -> str:
-    """Return the change of the headline, with its interval, in brackets."""
+def _by_how_much(stage: StageResults, content: Recommendation) -> str:
+    """Return the changes of the objectives that give the verdict, with their intervals, in brackets.
+
+    Where the objective is met, it is the headline's; else those of all objectives with the verdict.
+    """
     headline = content.headline
+    assert content.candidate is not None
+    open_rows = [
+        row
+        for row in stage.judged(content.candidate).objectives
+        if content.verdict != "met" and row.verdict == content.verdict
+    ]
+    if open_rows:
+        changes = (
+            f"{_named(row)} {row.definition.change(row.delta, row.low, row.high)}"
+            for row in open_rows
+        )
+        return f" ({', '.join(changes)})"
     return "" if headline is None else f" ({_headline_change(headline, headline)})"
 
 
@@ -179,31 +194,52 @@ def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
     for row in objectives:
         metric = row.definition
         worst = row.low if metric.higher_is_better else row.high
-        of = f" of {row.group}" if row.group else ""
         if worst is not None:
             loss = -worst if metric.higher_is_better else worst
-            if loss > 0:
-                yield f"{metric.words}{of} may be worse by as much as {metric.change(loss, sign='')}"
+            if metric.unit == "fraction" and loss >= 1:
+                few = TIERS[row.tier].unit
+                yield f"how much worse {_named(row)} may be cannot be told from so few {few}"
+            elif loss > 0:
+                yield f"{_named(row)} may be worse by as much as {metric.change(loss, sign='')}"
         if row.regressions:
             yield f"significantly worse: {', '.join(row.regressions)}"
 
 
 def _of_recipe(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
     """Say what the noise between checkpoints leaves of the verdicts, which are about weights."""
-    parts, undecided = [], []
+    parts = []
+    undecided: dict[str, list[str]] = {}
     for row in objectives:
         if row.recipe is not None:
-            words = row.definition.words + (f" of {row.group}" if row.group else "")
             change = row.definition.change(row.delta, row.recipe.low, row.recipe.high)
-            parts.append(f"{words} {change} ({row.recipe.verdict})")
-            undecided += [words] if row.recipe.verdict == "undecided" else []
+            parts.append(f"{_named(row)} {change} ({row.recipe.verdict})")
+            if row.recipe.verdict == "undecided":
+                undecided.setdefault(_what_decides(row.recipe), []).append(_named(row))
     if parts:
         yield (
             "the verdicts above are about these weights. With the noise between checkpoints, for "
             f"one checkpoint: {', '.join(parts)}"
         )
-    if undecided:
-        yield f"More checkpoints or runs, not more questions, would decide {' and '.join(undecided)}"
+    for what, names in undecided.items():
+        yield f"{what} would decide {' and '.join(names)} of the recipe"
+
+
+_MOSTLY = 2 / 3
+"""Share of an interval's squared width from which one source is named alone."""
+
+
+def _what_decides(recipe: RecipeRow) -> str:
+    """Say what would narrow an interval, by what its width comes from."""
+    share = recipe.share_checkpoints or 0.0
+    if share >= _MOSTLY:
+        return "More checkpoints or runs, rather than more questions,"
+    if share <= 1 - _MOSTLY:
+        return "More questions, rather than more checkpoints,"
+    return "More questions, and more checkpoints or runs,"
+
+
+def _named(row: ObjectiveRow) -> str:
+    return row.definition.words + (f" of {row.group}" if row.group else "")
 
 
 def _intervals(count: int) -> str:

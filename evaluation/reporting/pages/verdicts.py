@@ -87,23 +87,20 @@ def _of_objective(
     own = [row for row in rows if (row.tier, row.metric) in metrics and row.item in objective.items]
     if not own:
         return
-    difference = objective.margin or min(row.difference for row in own)
     group = f" of {objective.group}" if objective.group else ""
     text = f"{objective.tier}: {metric.words}{group} is undecided"
     count = len(objective.items) if others else len(own)
     units = " and ".join(TIERS[name].unit for name in (*others, objective.tier))
-    if objective.mde is not None:
-        text += f"; {_times(objective, difference, count, units)}"
+    if objective.needed_times is not None:
+        text += f"; {_times(objective, objective.needed_times, count, units)}"
     small = [row for row in own if row.too_small]
     text += f"; {objective.limited_by}" if objective.limited_by else ""
     yield f"{text}{_small(small, count, tier.item) if small else ''}"
 
 
-def _times(objective: ObjectiveRow, difference: float, count: int, units: str) -> str:
-    """State how many times as many units are needed, as the error falls with the root of their number."""
-    assert objective.mde is not None
-    times = (objective.mde / difference) ** 2
-    size = objective.definition.size(difference)
+def _times(objective: ObjectiveRow, times: float, count: int, units: str) -> str:
+    """State how many times as many units are needed."""
+    size = objective.definition.size(objective.margin or objective.definition.worth)
     item = TIERS[objective.tier].item
     where = f"the mean of {count} {_plural(item, count)}" if count > 1 else "it"
     if times <= 1:
