@@ -26,10 +26,11 @@ from itertools import chain
 
 import numpy as np
 
+from evaluation.bridge.comparable import check_comparable
 from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_of
 from evaluation.bridge.estimate import Estimate, Link, derived, identical, unknown
 from evaluation.bridge.means import means, means_over_tiers
-from evaluation.bridge.pairing import AGAIN, Pair, check_comparable, tier_pairs
+from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
 from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.statistics import ratio_of_blocks, unpaired_difference
 from evaluation.bridge.unit_differences import differences_of

@@ -9,10 +9,10 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from evaluation.bridge.averages import Scatter, scatter
+from evaluation.bridge.comparable import comparable_part
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.means import find_deltas
-from evaluation.bridge.pairing import comparable_part
 from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.checkpoints.subjects import previous_folders
 from evaluation.errors import BridgeError, ResultsError

@@ -8,11 +8,11 @@ from typing import Any
 from evaluation import protocol
 from evaluation.bridge.average_rows import average_rows
 from evaluation.bridge.breakdowns import Breakdowns
+from evaluation.bridge.comparable import check_comparable
 from evaluation.bridge.decision import JudgedStep, decide
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER
-from evaluation.bridge.pairing import check_comparable
 from evaluation.bridge.previous_stage import previous_deltas
 from evaluation.bridge.recipes import item_noise
 from evaluation.bridge.recommendation import no_step, recommend

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
+from evaluation.bridge.comparable import check_comparable, engine_notes
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.pairing import check_comparable, engine_notes
 from evaluation.errors import BridgeError
 from evaluation.results.columns import write_csv
 from evaluation.results.comparison_file import (

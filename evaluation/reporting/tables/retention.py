@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from evaluation.bridge.comparable import check_comparable, engine_notes
 from evaluation.bridge.delta import OVERALL, Delta, corrected
 from evaluation.bridge.deltas import tier_deltas
-from evaluation.bridge.pairing import Pair, check_comparable, engine_notes
+from evaluation.bridge.pairing import Pair
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.headlines import shown_metrics
