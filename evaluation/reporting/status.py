@@ -200,11 +200,9 @@ def _subject(place: Place) -> dict[str, Any]:
     log = plan.bridge_log if candidate is None else plan.step_log(candidate)
     log = latest_log(log, plan.collect_log(place.folder))
     error = last_error(log) if "missing" in files.values() else None
-    running = is_running(log, place.folder)
+    names = {name for step in steps if step.scope == "checkpoint" for name in outputs[step.name]}
+    running = is_running(log, place.folder) and not _are_newer([paths[n] for n in names], log)
     if error or running:
-        names = {
-            name for step in steps if step.scope == "checkpoint" for name in outputs[step.name]
-        }
         files |= {
             name: "failed" if error else "running"
             for name, state in files.items()
@@ -219,6 +217,12 @@ def _subject(place: Place) -> dict[str, Any]:
         "deleted": candidate is not None and bool(absent_folder(place.subject.checkpoint)),
         "partly_deleted": False,
     }
+
+
+def _are_newer(paths: Iterable[Path], log: Path) -> bool:
+    """Return whether all files were written after a log's last line, as by hand after its job was killed."""
+    last = log.stat().st_mtime
+    return all(path.exists() and path.stat().st_mtime > last for path in paths)
 
 
 def _gone(subject: Mapping[str, Any]) -> str:

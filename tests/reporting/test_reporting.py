@@ -242,6 +242,21 @@ def test_status_tells_failed_running_and_missing(plans: dict[str, StagePlan]) ->
     assert stage_status(plan, STEPS)["subjects"]["20"]["files"]["tier2"] == "missing"
 
 
+def test_a_killed_job_whose_files_were_made_by_hand_is_not_running(
+    plans: dict[str, StagePlan],
+) -> None:
+    plan = plans["second"]
+    log = plan.results / "eval_logs" / "slurm" / "second_step_20.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("12:00 INFO loads\n")
+    assert "second 20: begun" in told(plan)  # it makes older files again
+    before = min(path.stat().st_mtime for path in plan.step_folder(20).iterdir()) - 60
+    os.utime(log, (before, before))
+    assert "second 20: " not in told(plan)
+    (plan.step_folder(20) / "tier2_ppl.json").unlink()
+    assert "second 20: begun" in told(plan)
+
+
 def test_compare_two_folders(reported: dict[str, StagePlan]) -> None:
     plan = reported["second"]
     better, worse = plan.step_folder(30), plan.step_folder(10)
