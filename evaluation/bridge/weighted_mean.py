@@ -105,9 +105,14 @@ def _satterthwaite(
 
 
 def _skewness(estimates: Sequence[Estimate], spread: Floats, joint: Floats | None) -> float:
-    """Return the third cumulant of the mean."""
-    third = sum(part.skew * own**3 for part, own in zip(estimates, spread, strict=True))
+    """Return the third cumulant of the mean.
+
+    Parts by the exact test have none: a handful of changed items says nothing of skewness, and the interval
+    from which their error follows is one of such items.
+    """
+    own = spread * [part.counts is None for part in estimates]
+    third = sum(part.skew * one**3 for part, one in zip(estimates, own, strict=True))
     if joint is None:
         return float(third)
-    scaled = spread[:, None] * joint
+    scaled = own[:, None] * joint
     return float(third + (scaled.sum(axis=0) ** 3).sum() - (scaled**3).sum())

@@ -11,7 +11,11 @@ import pytest
 
 from evaluation.bridge.delta import OVERALL, Delta
 from evaluation.bridge.deltas import compare
+from evaluation.bridge.paired_binary import credit_difference
+from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.files import write_parquet
+from evaluation.metrics.differences import Differences
+from evaluation.metrics.layout import Layout
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import SUITE, make_plans, read, write_deltas, write_side, write_stage
@@ -80,3 +84,24 @@ def test_places_that_show_a_verdict_agree(tmp_path: Path) -> None:
     assert advice["recipe"][0].startswith("Ranked choices (tier3), accuracy: ")
     assert {row["item"] for row in advice["noise"]} == {"quiz", "quiz_again"}
     assert all(np.isfinite(row["level"]) for row in advice["noise"])
+
+
+def test_a_mean_of_exact_tests_on_the_same_questions_reaches_no_further_than_its_widest() -> None:
+    """Three of 60 questions changed, one of them also in a task of the first 20."""
+    differences, ids = np.zeros(60), [str(i) for i in range(60)]
+    differences[[3, 30, 50]] = -1.0, 1.0, 1.0
+    passages = [str(i // 4) for i in range(60)]
+    parts = {
+        name: credit_difference(
+            Differences(
+                kind="credit",
+                amounts=differences[:n],
+                layout=Layout(n, own and own[:n], None, [ids[:n]]),
+                passes=True,
+            )
+        )
+        for name, n, own in (("all", 60, passages), ("small", 20, passages), ("alone", 60, None))
+    }
+    mean = macro_mean(parts)
+    assert all(part.counts is not None for part in parts.values())
+    assert parts["small"].low <= mean.low < mean.high <= parts["small"].high
