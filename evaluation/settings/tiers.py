@@ -102,8 +102,8 @@ class Tier:
 
     @property
     def scoring(self) -> str:
-        """The version of its scores in the store: of the protocol that last changed them."""
-        return (*self.same_answers, self.protocol)[0]
+        """The version of its scores in the store: the first protocol with these answers, whatever follows it."""
+        return (self.protocol, *self.same_answers)[-1]
 
     @property
     def head(self) -> Metric:

@@ -1,5 +1,6 @@
 """Completions of other engines: read from four formats, and used as a checkpoint's own."""
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ from evaluation.records import record_path
 from evaluation.reporting.curriculum import stored_rates
 from evaluation.results.read import read_results
 from evaluation.scoring.completion_files import CompletionLine, read_completions
+from evaluation.settings import tiers
 from evaluation.settings.plan import StagePlan
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
@@ -147,6 +149,12 @@ def test_they_are_used_as_the_checkpoints_own(
     rates = list(stored_rates(subject.folder, "sums", None))
     assert rates == pass_rates(plan, "sums", path, None) == [(id, 0.5) for id in ids]
     assert verify_by_hand(plan, "sums", path)[1]["verifiers"]["strict"]["pass_rate"] == 0.5
+
+    now = tiers.TIERS["tier5"]
+    verified_anew = (now.protocol, *now.same_answers)
+    later = dataclasses.replace(now, protocol="tier5-later", same_answers=verified_anew)
+    monkeypatch.setitem(tiers.TIERS, "tier5", later)
+    assert scored(plan).pass_rate == 0.5  # of the imported ones, which no later verifier loses
 
     bridge = bridge_subject(plan, plans)
     assert make(SCORE, bridge).error is None
