@@ -54,7 +54,7 @@ def main() -> int:
         servers = threads.map(lambda _: stack.enter_context(server()), range(at_once))
         places = [Place(warm, folder / f"place{n}", pool) for n, warm in enumerate(servers)]
         build_other_run(places[0].warm, pool)
-        chosen = {path.stem: read(path) for path in options.files}
+        chosen = {f"{path.parent.name} {path.stem}": read(path) for path in options.files}
         if not options.shorten:
             return play_all(places, chosen or drawn(pool, count, seed), options.keep)
         for actions in chosen.values():
