@@ -123,6 +123,12 @@ def scored(plan: StagePlan) -> Any:
     return read_results(subject.folder, ("tier5",)).tiers["tier5"].items["sums"].entry
 
 
+def with_later_verdicts(tier: tiers.Tier) -> tiers.Tier:
+    """The tier with a protocol that was raised for its verdicts alone."""
+    same = (tier.protocol, *tier.same_answers)
+    return dataclasses.replace(tier, protocol="tier5-later", same_answers=same)
+
+
 def test_they_are_used_as_the_checkpoints_own(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,10 +156,7 @@ def test_they_are_used_as_the_checkpoints_own(
     assert rates == pass_rates(plan, "sums", path, None) == [(id, 0.5) for id in ids]
     assert verify_by_hand(plan, "sums", path)[1]["verifiers"]["strict"]["pass_rate"] == 0.5
 
-    now = tiers.TIERS["tier5"]
-    verified_anew = (now.protocol, *now.same_answers)
-    later = dataclasses.replace(now, protocol="tier5-later", same_answers=verified_anew)
-    monkeypatch.setitem(tiers.TIERS, "tier5", later)
+    monkeypatch.setitem(tiers.TIERS, "tier5", with_later_verdicts(tiers.TIERS["tier5"]))
     assert scored(plan).pass_rate == 0.5  # of the imported ones, which no later verifier loses
 
     bridge = bridge_subject(plan, plans)
