@@ -72,9 +72,13 @@ def latex(text: str) -> str:
 
 
 def _spell(error: UnicodeError, *, others: str) -> tuple[str | bytes, int]:
-    """Return our signs in ASCII, and the text after them; `others`: what becomes of other characters."""
+    """Return our signs in ASCII, and the text after them; `others`: what becomes of other characters.
+
+    Some streams are read as well as written, such as files that stand in for a terminal: other programs write
+    bytes there that are no text.
+    """
     if not isinstance(error, UnicodeEncodeError):
-        raise error
+        return codecs.backslashreplace_errors(error)
     character, end = error.object[error.start], error.start + 1
     if character in _SIGNS:
         return _SIGNS[character], end

@@ -37,6 +37,18 @@ def test_messages(encoding: str, text: str, shown: str, monkeypatch: pytest.Monk
     assert written(stream) == shown
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_bytes_of_another_program_can_be_read_back(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that stands in for standard output is read by whoever opened it."""
+    stream = terminal(encoding, monkeypatch)
+    print("10 ±", end="")
+    stream.buffer.write(b" \xff")
+    stream.seek(0)
+    assert stream.read() == ("10 +/- \\xff" if encoding == "ascii" else "10 ± \\xff")
+
+
 @pytest.mark.parametrize(
     ("encoding", "mark", "line", "delta"),
     [("ascii", "...", "-", "delta nats"), ("iso-8859-15", "...", "-", "delta nats"), ("utf-8", "…", "─", "Δnats")],
