@@ -7,10 +7,13 @@ n = p (1 - p) / se^2 + 1, with Student's quantile for the degrees of freedom of 
 Survey Methodology 24, 1998; Dean and Pagano, Journal of Survey Statistics and Methodology 3, 2015). Units that
 pass or fail and are in no groups have Wilson's own interval, as p gives their variance. Fractions such as
 pass@k vary less than passes, so their n is larger. Where all units have the same score, the variance is not
-known: there is no standard error, and n is the number of independent units.
+known: there is no standard error, and n is the number of independent units. Means of such shares with others
+add up the squares of their distances to their bounds (Newcombe, Statistics in Medicine 17:873, 1998; Zou and
+Donner, Statistics in Medicine 27:1693, 2008).
 """
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -54,7 +57,7 @@ def interval(credit: Floats, layout: Layout | None = None) -> Interval:
 
 
 def share_bounds(
-    value: float, stderr: float | None, units: int, df: float | None
+    value: float, stderr: float | None, units: float, df: float | None
 ) -> tuple[float, float]:
     """Return the 95 % interval of a share from its standard error.
 
@@ -65,6 +68,13 @@ def share_bounds(
     effective = value * (1 - value) / stderr**2 + 1 if stderr else units
     t = None if df is None else float(special.stdtrit(df, (1 + LEVEL) / 2))
     return wilson(value, effective, t)
+
+
+def sum_of_shares(parts: Iterable[tuple[float, float, float]]) -> tuple[float, float]:
+    """Return the 95 % interval of a sum of independent estimates, each given as value, low and high."""
+    value, below, above = np.array([[x, x - low, high - x] for x, low, high in parts]).T
+    total = float(value.sum())
+    return total - float(np.linalg.norm(below)), total + float(np.linalg.norm(above))
 
 
 def _variance(values: Floats, layout: Layout) -> Variance | None:

@@ -17,7 +17,7 @@ from evaluation.bridge.statistics import mean_difference, ratio_difference
 from evaluation.bridge.unit_differences import values_alone
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.value_interval import interval, share_bounds
-from evaluation.metrics.variance import wilson
+from evaluation.reporting.tables.mean_of_shares import mean_of_shares
 from evaluation.results.kinds import Item
 from evaluation.results.read import Results, TierResults
 from evaluation.settings.metric import Metric
@@ -63,7 +63,7 @@ def _means_over_tiers(tier_results: TierResults, tiers: Sequence[TierResults]) -
         counted = {leaf: _counted(tier, leaf) for leaf, tier in own}
         estimates = {leaf: estimate for leaf, estimate in counted.items() if estimate is not None}
         if weights.keys() <= estimates.keys():
-            mean = _of_shares(_mean(estimates, weights))
+            mean = mean_of_shares(estimates, weights)
             yield _value(
                 tier_results.tier, group_item(name), None, tier_results.tier.headline, mean, None
             )
@@ -153,7 +153,7 @@ def _alone(item: Item, metric: Metric) -> Estimate | None:
     mean = mean_difference(amounts)
     if _is_share(metric):
         value = interval(amounts.amounts, amounts.layout)
-        mean = replace(mean, se=value.stderr, low=value.low, high=value.high)
+        mean = replace(mean, se=value.stderr, low=value.low, high=value.high, differences=amounts)
     is_alike = mean.low is None and mean.n > 1 and np.ptp(amounts.amounts) == 0
     return replace(mean, note=ALL_ALIKE) if is_alike else mean
 
@@ -191,25 +191,16 @@ def _means(
         count = sum(metric in kind for kind in kinds)
         wholes = weights_of_means(estimates, count, tier_results.file.groups) if count else ()
         for whole, weights in wholes:
-            mean = _mean(estimates, weights)
+            is_share = _is_share(tier_results.tier.metric(metric))
+            mean = (mean_of_shares if is_share else _mean)(estimates, weights)
             chances = [(items[name].chance, weight) for name, weight in mean.weights.items()]
             drawn = [weight * chance for chance, weight in chances if chance is not None]
             chance = math.fsum(drawn) if is_credit and len(drawn) == len(chances) else None
-            is_share = _is_share(tier_results.tier.metric(metric))
-            yield whole, None, metric, _of_shares(mean) if is_share else mean, chance
+            yield whole, None, metric, mean, chance
 
 
 def _is_share(metric: Metric) -> bool:
     return metric.bounds == (0.0, 1.0)
-
-
-def _of_shares(mean: Estimate) -> Estimate:
-    """Return a mean of shares with the interval of a share; that of a single one stays."""
-    has_interval = mean.se is not None or (mean.value in (0.0, 1.0) and mean.units > 1)
-    if len(mean.parts) == 1 or not has_interval:
-        return mean
-    low, high = share_bounds(mean.value, mean.se, mean.units, mean.df)
-    return replace(mean, low=low, high=high)
 
 
 def _rates(tier_results: TierResults) -> Iterator[ValueRow]:
@@ -226,6 +217,6 @@ def _count(item: Item | None, metric: str) -> int:
 
 
 def _rate(value: float, n: int) -> Estimate:
-    low, high = wilson(value, n) if n > 0 else (None, None)
     error = math.sqrt(value * (1 - value) / (n - 1)) if n > 1 else None
+    low, high = share_bounds(value, error, n, None) if n > 0 else (None, None)
     return replace(unknown(value, n=n, units=n, note=NO_ITEMS), low=low, high=high, se=error)
