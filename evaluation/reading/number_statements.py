@@ -31,11 +31,11 @@ _COUNTED = re.compile(
     r"(\bthere (?:is|are) (?:exactly )?\d+\b[^:=\n\d]{0,60}):.*", re.IGNORECASE | re.DOTALL
 )
 """A number of things, and their list."""
-_EXPLAINED = re.compile(
-    r"(\d[^:=\n]*\b(?:is|are|needed|required)\b[^\d:=\n]*)(?::|,? because\b|,? since\b).*",
-    re.DOTALL,
-)
-"""A statement with its number, and the reason behind it: `7 buses are needed: 6 carry only 288 people`."""
+_RUN = re.compile(r"[^:=\n]+:?")
+_FROM_NUMBER = re.compile(r"(?=(\d\D*\d?))\d")
+"""Each digit, with the text up to the next digit."""
+_STATES = re.compile(r"\b(?:is|are|needed|required)\b")
+_REASON = re.compile(r":| because\b| since\b")
 _CONCLUSION = re.compile(
     r"\b(?:so(?! that\b)|therefore|thus|hence|consequently|which means(?: that)?|meaning|but (?:it|that|this|the answer) (?:is|was)|but actually|donc|folglich|somit|daher|por (?:lo )?tanto"
     r"|entonces|así que|quindi|portanto|logo|dus|zatem|поэтому|значит)\b"
@@ -88,10 +88,10 @@ def is_alone(text: str, numbers: list[Number]) -> bool:
 
 def _listed(text: str, numbers: Sequence[Number]) -> set[int]:
     """Return where numbers are that are named with others: `5 and 6`; a text that is nothing but `5, 6`."""
-    masked = text
+    characters = list(text)
     for number in numbers:
-        length = number.end - number.start
-        masked = masked[: number.start] + "\ue002" * length + masked[number.end :]
+        characters[number.start : number.end] = "\ue002" * (number.end - number.start)
+    masked = "".join(characters)
     listed = set[int]()
     for run in _LIST.finditer(masked):
         is_all = _LEAD.fullmatch(text, 0, run.start()) and _UNIT.fullmatch(text, run.end())
@@ -143,7 +143,18 @@ def _has_main(clause: str, context: str) -> bool:
 
 
 def _without_reason(sentence: str) -> str:
-    return _EXPLAINED.sub(r"\1", _COUNTED.sub(r"\1", sentence))
+    """Return a statement up to the list or reason behind it: `7 buses are needed: 6 carry only 288 people`."""
+    text = _COUNTED.sub(r"\1", sentence)
+    for run in _RUN.finditer(text):
+        reasons = [
+            part.start() + reason.start()
+            for part in _FROM_NUMBER.finditer(run[0])
+            if (verb := _STATES.search(part[1]))
+            for reason in _REASON.finditer(part[1], verb.end())
+        ]
+        if reasons:
+            return text[: run.start() + reasons[-1]]
+    return text
 
 
 def _conclusion(sentence: str, context: str) -> str:
