@@ -150,6 +150,13 @@ def temporary_path(path: Path) -> Path:
     return path.with_name(f".{name}.{writer}.tmp")
 
 
+def remove_oldest(paths: Iterable[Path], *, most: int) -> None:
+    """Delete files of a cache but the newest ones; stop where another job removes files at the same time."""
+    with contextlib.suppress(OSError):
+        for path in sorted(paths, key=os.path.getmtime)[:-most]:
+            path.unlink(missing_ok=True)
+
+
 def without_temporary(text: str) -> str:
     """Return a library's message with paths of `temporary_path` replaced by final ones."""
     return re.sub(r"/\.([^/\s]+)\.[^/\s]+\+\d+\+[0-9a-f]{8}\.tmp", r"/\1", text)

@@ -13,9 +13,7 @@ import functools
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from evaluation.files import atomic_path
+from evaluation.files import atomic_path, remove_oldest
 from evaluation.fingerprints import file_checksum, fingerprint
 from evaluation.prefill import caches
 from evaluation.prefill.caches import TaskCache, TokenizedQuestion
@@ -153,10 +151,7 @@ class KeptPlan:
         except OSError as error:
             self._warn("written", error)
             return
-        with suppress(OSError):  # another job removes files at the same time
-            files = sorted(self.path.parent.glob("*.safetensors"), key=os.path.getmtime)
-            for path in files[:-MOST]:
-                path.unlink(missing_ok=True)
+        remove_oldest(self.path.parent.glob("*.safetensors"), most=MOST)
 
     def _warn(self, what: str, error: Exception) -> None:
         log.warning(

@@ -25,14 +25,13 @@ import os
 import re
 import shutil
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.files import atomic_path
+from evaluation.files import atomic_path, remove_oldest
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.regular_files import open_regular
 from evaluation.wording import reason_of
@@ -91,15 +90,10 @@ class CompileCache:
             return
         self._stored |= keys
         log.info("compiled kernels stored in %s (%.1f MB)", path, len(payload) / 1e6)
-        with suppress(OSError):  # another job removes files at the same time
-            self._remove_oldest()
+        remove_oldest(self._files(), most=MOST)
 
     def _files(self) -> list[Path]:
         return list(self.folder.glob(f"{self.model}-*.artifacts"))
-
-    def _remove_oldest(self) -> None:
-        for path in sorted(self._files(), key=os.path.getmtime)[:-MOST]:
-            path.unlink(missing_ok=True)
 
 
 def compile_cache(cache: Path, checkpoint: Checkpoint, dtype: str, gpu: str) -> CompileCache:
