@@ -221,3 +221,17 @@ def test_advice_counts_the_tasks_of_all_its_tiers(tmp_path: Path) -> None:
         r".* times as many questions and prompts",
         sentence,
     )
+
+
+def test_rates_are_advised_about_too(tmp_path: Path) -> None:
+    """The quality of tasks leaves rates out, so no row of it belongs to their objective."""
+    objective = {"tier": "tier4", "want": "improve", "margin": 0.0}
+    plan = make_plans(tmp_path, objective=[objective], steps=STEPS)["second"]
+    write_stage_of(plan, {n: {"skill": 0.0} for n in STEPS})
+    found = read_stage(plan, STEPS)
+    (sentence,) = advice_of(found, write_quality(found).rows)
+    assert re.fullmatch(
+        r"tier4: all checks pass rate is undecided; a difference of 1 point in it takes \d+ times "
+        r"as many prompts \(probability 0.8\)",
+        sentence,
+    )

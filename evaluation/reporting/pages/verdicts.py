@@ -85,11 +85,9 @@ def _of_objective(
     metrics = {(objective.tier, metric.name)}
     metrics |= {(name, counted) for name in others for counted in TIERS[name].counted}
     own = [row for row in rows if (row.tier, row.metric) in metrics and row.item in objective.items]
-    if not own:
-        return
     group = f" of {objective.group}" if objective.group else ""
     text = f"{objective.tier}: {metric.words}{group} is undecided"
-    count = len(objective.items) if others else len(own)
+    count = len(own) if own and not others else len(objective.items)
     units = " and ".join(TIERS[name].unit for name in (*others, objective.tier))
     if objective.needed_times is not None:
         text += f"; {_times(objective, objective.needed_times, count, units)}"
