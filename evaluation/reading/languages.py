@@ -66,7 +66,7 @@ LANGUAGES = {
     "Dutch": Language(
         answer="antwoord",
         states=r"is\b",
-        minus=r"(?:^|(?<=[:=] )|(?<=\bis )|(?<=woord ))(?-i:min)",  # in other languages, `min` is a minimum or a minute
+        minus=r"(?:^|(?<=[:=] )|(?<=:\*\* )|(?<=\bis )|(?<=woord ))(?-i:min)",  # in other languages, `min` is a minimum or a minute
         result="resultaat|uitkomst",
         common="het|een|zijn|dus|elke",
     ),

@@ -59,7 +59,8 @@ _FRACTION = re.compile(
     re.IGNORECASE,
 )
 _COUNTED = re.compile(
-    r"(?<=\bis )one(?=\W*$)|\bone(?= (?:dollar|euro|pound|hour|minute|day|week)s?\b)", re.IGNORECASE
+    r"(?:(?<=\bis )|(?<=\bminus )|(?<=\bnegative ))one(?=\W*$)|\bone(?= (?:dollar|euro|pound|hour|minute|day|week)s?\b)",
+    re.IGNORECASE,
 )
 
 

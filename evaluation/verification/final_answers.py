@@ -9,6 +9,7 @@ from evaluation.reading.final_answers import FinalAnswer, model_turn, read_final
 from evaluation.reading.final_numbers import read_final_numbers, read_single_number
 from evaluation.reading.formula_tokens import JOINING, Tree
 from evaluation.reading.formulas import parse
+from evaluation.reading.languages import MINUS
 from evaluation.reading.number_statements import DENIED_BEFORE
 from evaluation.reading.text import plain
 from evaluation.settings.verifiers import Mathematics
@@ -63,7 +64,7 @@ _CONDITION = re.compile(
 )
 _ARTICLE = re.compile(r"^(?:an?|the|on) (?=[A-Z]|\w+$)")
 _VERBS = re.compile(
-    r"\b(?:is|are|was|equals|be|as|to|(?:falls|fall|lands) on|simplifies to|becomes|get|backwards|obtain|have|such that|describes|represents|forms|ist|sind|lautet|est|sont)\b:?|[:：是为]|="
+    r"\b(?:is|are|was|equals|be|as|to|(?:falls|fall|lands) on|simplifies to|becomes|get|backwards|obtain|have|such that|describes|represents|forms|ist|sind|lautet|est|sont)\b:?(?:\s(?:also|exactly|just|now|only|still|then|therefore|thus)\b)?|[:：是为]|="
 )
 _VERB_BEFORE = re.compile(
     r"\b(?:is|are|equals|be|get|obtain|have|namely|simply|gives?|giving|roots?|solutions?|values?)\s*:?\s*$"
@@ -73,6 +74,14 @@ _THEN = re.compile(
     re.IGNORECASE,
 )
 _ASKED = re.compile(r"\$+[^$\n]*\$+\s*\?")
+_PLUS_MINUS = re.compile(r"\bplus (?:or |/ ?)?minus\s*\$(?=[^$=<>]*\$)", re.IGNORECASE)
+_MINUS = re.compile(
+    rf"(?<!\bor )(?<!\bplus/)(?<!\bplus )(?:\\text\{{\s*)?{MINUS}(?:\s*\}})?\s*"
+    r"(?P<opening>\$(?=[^$=<>]*\$)|\\\(|\\\[|\\boxed\{|\*\*|)"
+    r"(?=\.?\d|\\(?:[dt]?frac|sqrt|pi)|[({]?(?<![a-zA-ZÀ-ſ])(?:[b-zB-HJ-Z]|(?<=[$({*])[a-zA-Z])\b(?!['’]|-[a-z]|\s*[=<>]))",
+    re.IGNORECASE,
+)
+"""A word for the minus of a formula: `minus $x$`, `moins 58`, but not `plus or minus 3`."""
 _CLAUSE_END = re.compile(
     r",\s|;|\(|\s[-–—]\s|\b(?:because|since|as|which|who|with|for|so|is|was|has|had|by)\b"
 )
@@ -81,6 +90,7 @@ _CLAUSE_END = re.compile(
 def _verify(settings: Mathematics, document: Mapping[str, Any], completion: str) -> Verdict:
     """Verify that the final answer equals the gold answer."""
     gold = gold_answer(str(document["gold"]))
+    completion = _MINUS.sub(r"\g<opening>-", _PLUS_MINUS.sub(r"$\\pm ", completion))
     answer = read_final_answer(completion)
     texts = list(_readings(answer, gold, completion))
     if not texts:
