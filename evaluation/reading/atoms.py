@@ -215,7 +215,8 @@ class Atoms(Expressions):
             raise Unreadable(kind)
         if kind == "cases":
             return ("list", *(part for row in rows for part in row[:1]))
-        return ("matrix", *(tuple(row) for row in rows if row))
+        matrix: Tree = ("matrix", *(tuple(row) for row in rows if row))
+        return ("apply", "det", matrix) if kind.casefold() == "vmatrix" else matrix
 
 
 def _is_row(tree: Tree) -> bool:

@@ -43,27 +43,39 @@ _MARKUP = (
         ),
         "",
     ),
+    (
+        re.compile(
+            r"\b(?:would|could|might) (?:be|say|seem)\b[^.!?\n]{0,80}?\bbut\b(?=[^.!?\n]*\d)", re.I
+        ),
+        "",
+    ),
     (re.compile(r"&nbsp;"), " "),
     (re.compile(r"&lt;"), "<"),
     (re.compile(r"&gt;"), ">"),
 )
-"""Text that is struck out is withdrawn; what HTML lays out is written as Markdown does."""
+"""Text that is struck out is withdrawn, as is `would be 3, but`; what HTML lays out is written as Markdown does."""
 _NEXT_QUESTION = re.compile(
     r"^[ \t*#>]{0,8}(?:Question|Problem|Q|Human|User|Instruction|Exercise|Example|问题|题目|問題)[ \t]*\d{0,4}[ \t]*[*]{0,2}[ \t]*[:：.]"
     r"|I hope it is correct\.",
     re.MULTILINE,
 )
+_ANSWER_TAGS = re.compile(r"<((?:final_?)?answer)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _STATED = re.compile(r"\d|\\boxed|answer|答", re.IGNORECASE)
 
 
 def model_turn(completion: str) -> str:
-    """Return what a model wrote in its turn: nothing after an end token or a made-up question."""
+    """Return what a model wrote in its turn: nothing after an end token or a made-up question.
+
+    Of a turn with `<answer>16</answer>`, it is what the last such tags hold.
+    """
     for pattern, replacement in _MARKUP:
         completion = pattern.sub(replacement, completion)
     for token in _END_TOKEN.finditer(completion):
         if completion[: token.start()].strip():
             completion = completion[: token.start()]
             break
+    tagged = [match[2] for match in _ANSWER_TAGS.finditer(completion) if match[2].strip()]
+    completion = tagged[-1] if tagged else completion
     for question in _NEXT_QUESTION.finditer(completion):
         before = completion[: question.start()]
         if question.start() and _STATED.search(before):

@@ -66,6 +66,10 @@ _WRONG = re.compile(
 _QUESTION = re.compile(r"\b(?:how|what|which|when)\b[^.?!\n]{0,300}\?", re.IGNORECASE)
 """A question that a completion repeats, whose numbers are given."""
 _SIGN = re.compile(r"[=≈⇒→]")
+_WORDED = re.compile(
+    r"\d\W*(?:\w+ )?\b(?:minus|plus|times|divided by|multiplied by)\b[^.=\n]{0,80}?\b(?:gives?|makes?|leaves?|equals|is|yields?)\b"
+)
+"""A calculation in words up to its result: `120 minutes minus 30 minutes gives 90`."""
 _OPERATOR = re.compile(r"\s*[-+*/×÷·^x]\s*[($]?\s*", re.I)
 
 
@@ -111,7 +115,8 @@ def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
     beside = _BESIDE.search(clause)
     if beside and _has_main(clause[: beside.start()], context):
         clause = clause[: beside.start()]
-    sign = max((sign.end() for sign in _SIGN.finditer(clause)), default=0)
+    signs = (*_SIGN.finditer(clause), *_WORDED.finditer(clause))
+    sign = max((sign.end() for sign in signs), default=0)
     numbers = read_numbers(clause, context)
     listed = _listed(clause, numbers)
     free = [

@@ -126,8 +126,9 @@ def _same_structure(left: Tree, right: Tree) -> bool:
     kinds = {left[0], right[0]}
     if "matrix" in kinds:
         rows = [_rows(tree) for tree in (left, right)]
+        is_vector = kinds != {"matrix"} and all(min(len(one), len(one[0]) - 1) == 1 for one in rows)
         return _all_equal(rows[0], rows[1], ordered=True) or _all_equal(
-            _flat(rows[0]), _flat(rows[1]), ordered=True, only_if=kinds != {"matrix"}
+            _flat(rows[0]), _flat(rows[1]), ordered=True, only_if=is_vector
         )
     if kinds & {"interval", "∪", "∩", "∖"}:
         return _same_sets(left, right)

@@ -73,6 +73,9 @@ _THEN = re.compile(
     r"\b(?:so|thus|hence|therefore|giving)\b|なので|ので|よって|したがって|所以|因此|故选|故選|이므로|따라서",
     re.IGNORECASE,
 )
+_BUT = re.compile(r"\b(?:but|however)\b", re.IGNORECASE)
+_SHARE = re.compile(r"\b(\d+) (?:out of|in) (\d+)(?= *[*_]*\.?$)")
+"""A fraction in words: `3 out of 56`."""
 _ASKED = re.compile(r"\$+[^$\n]*\$+\s*\?")
 _PLUS_MINUS = re.compile(r"\bplus (?:or |/ ?)?minus\s*\$(?=[^$=<>]*\$)", re.IGNORECASE)
 _MINUS = re.compile(
@@ -200,7 +203,8 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
         last = list(_SEGMENT.finditer(text))[-1]
         if _ALL_SOLUTIONS.match(_inside(last)) and not DENIED_BEFORE.search(text[: last.start()]):
             yield _inside(last)
-        yield from (inside for begin, inside in groups if _VERB_BEFORE.search(text[:begin]))
+        said = [group for group in groups if not _BUT.search(text[group[0] : groups[-1][0]])]
+        yield from (inside for begin, inside in said if _VERB_BEFORE.search(text[:begin]))
     if _SEGMENT.search(text):
         if _FORMULA.search(_WORDS_IN_TEX.sub("", gold)):
             return
@@ -208,6 +212,8 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
     bare = text.strip("*_ ").rstrip("*_ .")
     if bare:
         yield bare
+    if share := _SHARE.search(bare):
+        yield f"{share[1]}/{share[2]}"
     yield _ARTICLE.sub("", bare[:1].lower() + bare[1:])
     yield _CONDITION.sub("", bare)
     yield _THEN.split(bare)[-1].strip(" ,:：")
