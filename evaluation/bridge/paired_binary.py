@@ -61,7 +61,7 @@ def credit_difference(differences: Differences) -> Estimate:
     """Return the difference of mean credits of items that could all be judged, in fractions.
 
     With few discordant items in clusters, it is the exact result or the clustered one, whichever is
-    wider, as neither is certain.
+    wider, as neither is certain. With none, clusters are what was drawn: each may change as a whole.
     """
     return replace(limited(_credit_difference(differences), 1.0), differences=differences)
 
@@ -92,21 +92,22 @@ def _credit_difference(differences: Differences) -> Estimate:
 def _exact(difference: Floats, layout: Layout) -> Estimate:
     n = len(difference)
     wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
-    value, counts = (wins - losses) / n, PairCounts(wins, losses, n)
-    low, high = tango_interval(wins, losses, n, ALPHA)
+    drawn = n if wins + losses or layout.groups is None else 1 + int(layout.groups.max())
+    value, counts = (wins - losses) / n, PairCounts(wins, losses, drawn)
+    low, high = tango_interval(*counts, ALPHA)
     se = (high - low) / 2 / quantile(1 - ALPHA / 2, None)
     low, high = exact_interval(counts, ALPHA)
     variance = influence_variance((difference - value) / n, Layout(n))._replace(layout=layout)
     estimate = Estimate(
         value=value,
         n=n,
-        units=n,
+        units=drawn,
         method="exact binomial, Tango",
         se=se,
         low=low,
         high=high,
         p=mcnemar(wins, losses),
-        note=_note(wins + losses, n),
+        note=_note(wins + losses, drawn, "cluster" if drawn < n else "item"),
         skew=float((variance.independent**3).sum() / se**3),
         counts=counts,
         variance=variance,
@@ -163,11 +164,11 @@ def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
     return max(p, by_coin) if bound > 0 else p
 
 
-def _note(discordant: int, n: int) -> str:
+def _note(discordant: int, n: int, unit: str) -> str:
     if n < FEWEST_TO_REJECT:
-        return f"{n} items: the exact test can never reject with fewer than {FEWEST_TO_REJECT}"
+        return f"{n} {unit}{'s' if n != 1 else ''}: the exact test can never reject with fewer than {FEWEST_TO_REJECT}"
     if discordant == 0:
-        return "no item differs: the interval is what that many equal items leave possible"
+        return f"no item differs: the interval is what that many equal {unit}s leave possible"
     return f"{discordant} of {n} items differ"
 
 
@@ -178,7 +179,9 @@ def _exact_detectable(estimate: Estimate, alpha: float) -> float | None:
     P(Binomial(n, d) >= k) = POWER, with k the smallest for which 2 * 0.5^k < alpha.
     """
     assert estimate.se is not None
-    n, fewest = estimate.n, math.floor(1 - math.log2(alpha)) + 1
+    assert estimate.counts is not None
+    n = estimate.counts.n
+    fewest = math.floor(1 - math.log2(alpha)) + 1
     if n < fewest:
         return None
     detected = float(special.betaincinv(fewest, n - fewest + 1, POWER))

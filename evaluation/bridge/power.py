@@ -157,9 +157,11 @@ def times_needed(estimate: Estimate, difference: float, alpha: float) -> float |
 
 def _with_units(estimate: Estimate, times: float) -> Estimate:
     """Return an estimate as it would be from so many times as many units."""
+    counts = estimate.counts
     return replace(
         estimate,
         n=round(estimate.n * times),
+        counts=None if counts is None else counts._replace(n=round(counts.n * times)),
         se=None if estimate.se is None else estimate.se / math.sqrt(times),
         df=None if estimate.df is None else (estimate.df + 1) * times - 1,
         skew=estimate.skew / math.sqrt(times),

@@ -1,6 +1,7 @@
 """How the units of an item depend on one another, and on units of other items.
 
-cluster    groups that were sampled, e.g. the passages that questions are about
+cluster    groups that were sampled, e.g. the passages that questions are about; of one name in several
+           strata, it is one cluster
 stratum    groups of a fixed list, e.g. MMLU's subjects
 source     the row of the data that a unit asks. One row may be asked several times: in one task at
            several lengths, or in several tasks of one suite (GSM8K with 0, 4 and 8 solved examples).
@@ -44,16 +45,9 @@ class Layout:
     @cached_property
     def groups(self) -> Labels | None:
         """The dependent group of each unit: its cluster, joined with others that ask the same source row."""
-        columns = [] if self.own_clusters is None else [self.own_clusters]
+        columns: list[Sequence[object]] = [] if self.clusters is None else [self.clusters]
         repeated = [column for column in self.sources if _has_repeats(column)]
         return joined(self.size, [*columns, *repeated]) if columns or repeated else None
-
-    @property
-    def own_clusters(self) -> Sequence[object] | None:
-        """The clusters' names; those of two strata are two clusters, even if they are named alike."""
-        if self.clusters is None or self.strata is None:
-            return self.clusters
-        return list(zip(self.strata, self.clusters, strict=True))
 
     @cached_property
     def stratum(self) -> Labels | None:
@@ -129,7 +123,7 @@ def shared_groups(layouts: tuple[Layout, ...]) -> tuple[Labels, ...] | None:
         for place in range(depth):
             column = layout.sources[place] if place < len(layout.sources) else [None] * layout.size
             columns[place] += column
-        clusters = layout.own_clusters
+        clusters = layout.clusters
         columns[-1] += [None] * layout.size if clusters is None else [(number, n) for n in clusters]
     labels = joined(sum(layout.size for layout in layouts), columns)
     ends = np.cumsum([layout.size for layout in layouts])[:-1]

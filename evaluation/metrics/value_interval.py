@@ -22,6 +22,9 @@ from scipy import special
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.variance import LEVEL, Floats, Variance, influence_variance, wilson
 
+_ALIKE = 1e-9
+"""Scores that differ by less are alike, as is a probability that is 1e-48 for some answers and 0 for others."""
+
 
 class Interval(NamedTuple):
     """A mean over units; no standard error and bounds where the variance is not known."""
@@ -51,7 +54,7 @@ def interval(credit: Floats, layout: Layout | None = None) -> Interval:
     if variance is None:
         return Interval(mean, None, None, None)
     stderr = math.sqrt(variance.value) if variance.value > 0 else None
-    is_plain = layout.groups is None and bool(np.isin(credit, (0.0, 1.0)).all())
+    is_plain = layout.groups is None and bool((np.minimum(credit, 1 - credit) < _ALIKE).all())
     df = None if is_plain else variance.df
     return Interval(mean, stderr, *share_bounds(mean, stderr, variance.units, df))
 
@@ -82,4 +85,5 @@ def _variance(values: Floats, layout: Layout) -> Variance | None:
     if len(values) < 2 or (layout.groups is not None and not layout.groups.any()):
         return None
     influence = (values - values.mean()) / len(values)
-    return influence_variance(np.zeros_like(values) if np.ptp(values) == 0 else influence, layout)
+    are_alike = np.ptp(values) < _ALIKE
+    return influence_variance(np.zeros_like(values) if are_alike else influence, layout)

@@ -1,8 +1,8 @@
 """Variance of a mean over items in clusters or strata.
 
     cluster    groups that were sampled, e.g. the passages that questions are about. Another sample would
-               have other groups, so their sums vary: Var = G/(G-1) sum_c (sum_i u_i)^2
-               (Miller, "Adding error bars to evals", arXiv 2411.00640)
+               have other groups, so their sums vary: Var = G/(G-1) sum_c (sum_i u_i)^2; those that have
+               items in several strata vary as a whole, without the strata's means (Miller, "Adding error bars to evals", arXiv 2411.00640)
     stratum    groups of a fixed list, e.g. MMLU's subjects. Another sample would have the same groups,
                so only variation within them counts: Var = sum_h n_h/(n_h-1) sum_i (u_i - u_h)^2,
                which is sum_h (n_h/n)^2 s_h^2/n_h for a mean
@@ -59,7 +59,9 @@ def wilson(rate: float, n: float, z: float | None = None) -> tuple[float, float]
     z = float(special.ndtri((1 + LEVEL) / 2)) if z is None else z
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    return 0.0 if rate <= 0 else centre - half, 1.0 if rate >= 1 else centre + half
+    return 0.0 if rate <= 0 else max(0.0, centre - half), 1.0 if rate >= 1 else min(
+        1.0, centre + half
+    )
 
 
 def influence_variance(influence: Floats, layout: Layout) -> Variance:

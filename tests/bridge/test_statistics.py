@@ -192,6 +192,28 @@ def test_few_discordant_items_in_clusters_are_not_narrower() -> None:
     assert together.units == 30
 
 
+def test_where_no_item_differs_clusters_are_what_was_drawn() -> None:
+    clusters = [str(i // 10) for i in range(300)]
+    together, alone = (paired_rate(np.ones(300), np.ones(300), names) for names in (clusters, None))
+    thirty = paired_rate(np.ones(30), np.ones(30))
+    assert (together.low, together.high, together.mde) == (thirty.low, thirty.high, thirty.mde)
+    assert (together.n, together.units) == (300, 30)
+    assert together.high > 5 * alone.high
+    assert "equal clusters" in (together.note or "")
+
+
+def test_clusters_that_every_stratum_has_are_whole() -> None:
+    """20 templates with 5 variants each, which are strata: it is the means of templates that vary."""
+    rng = np.random.default_rng(3)
+    means = rng.normal(0, 1, 20)
+    variants = np.tile(rng.normal(0, 2, 5), 20)
+    d = np.repeat(means, 5) + variants + rng.normal(0, 0.1, 100)
+    templates, kinds = [str(i // 5) for i in range(100)], [str(i % 5) for i in range(100)]
+    estimate = paired_mean(d, np.zeros(100), templates, kinds)
+    assert estimate.se == pytest.approx(stats.sem(d.reshape(20, 5).mean(axis=1)))
+    assert (estimate.units, estimate.df) == (20, 19)
+
+
 @pytest.mark.parametrize("n", [600, 2500])
 def test_a_planted_effect_of_the_size_of_the_mde_is_found_as_often_as_the_power(n: int) -> None:
     rng = np.random.default_rng(n)

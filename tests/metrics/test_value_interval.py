@@ -65,6 +65,15 @@ def test_prompts_that_are_all_half_right_may_be_half_right_by_chance() -> None:
     assert found.high > 0.69
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_values_that_differ_by_rounding_are_alike(value: float) -> None:
+    """The probability of a wrong answer underflows to 0 for some, and is 1e-48 for others."""
+    nearly = np.abs(value - np.array([0.0, 1e-48, 1e-12, 0.0, 1e-30, 0.0]))
+    found, alike = interval(nearly), interval(np.full(6, value))
+    assert found.stderr is None
+    assert (found.low, found.high) == pytest.approx((alike.low, alike.high), abs=1e-9)
+
+
 def test_what_has_no_variance_has_no_interval() -> None:
     one_cluster = Layout(4, ["a"] * 4)
     assert interval(np.ones(1)) == (1.0, None, None, None)
