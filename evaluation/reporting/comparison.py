@@ -42,9 +42,9 @@ def _summary(rows: Rows) -> tuple[str, bool]:
     primary = [row for row in rows if row.primary]
     worse = [row for row in primary if row.flag == "worse"]
     means = [row for row in _shown(rows) if not row.primary and row.flag == "worse"]
-    overall = dict.fromkeys(row.tier for row in means)
+    overall = dict.fromkeys(f"{row.tier} {row.definition.words}" for row in means)
     text = f"{len(worse)} of {len(primary)} items significantly worse (Holm-corrected)"
-    text += f"; the overall value is worse by its own test: {', '.join(overall)}" if overall else ""
+    text += f"; means that are worse, each by its own test: {', '.join(overall)}" if overall else ""
     return text, bool(worse or overall)
 
 
@@ -53,7 +53,7 @@ def _shown(rows: Rows) -> Rows:
 
 
 def _delta_table(rows: Rows) -> str:
-    table = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", ""]]
+    table = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", "flag"]]
     for row in _shown(rows):
         tier, *values = _values(row)
         p_holm = _number(row.p_holm if row.primary else None)

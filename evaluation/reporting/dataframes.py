@@ -14,13 +14,22 @@ from evaluation.results.files import COLLECT_AGAIN, read_records
 from evaluation.results.items import models_of
 from evaluation.results.probe_files import Generation, Tier4File, read_generations
 from evaluation.results.read import read_tier_file
-from evaluation.results.stage_files import RECOMMENDATION, SUMMARY, Recommendation, read_summary
+from evaluation.results.stage_files import (
+    RECOMMENDATION,
+    SUMMARY,
+    SUMMARY_COLUMNS,
+    Recommendation,
+    read_summary,
+)
 from evaluation.results.verified_files import FOLDER, RESULTS, VerifiedCompletion, read_verified
 from evaluation.settings.candidates import candidate_folder
 from evaluation.settings.tiers import TIERS
 from evaluation.wording import near_path, no_such
 
 BRIDGE = "bridge"
+
+_WHOLE = {column.name: "Int64" for column in SUMMARY_COLUMNS if column.type.startswith("int")}
+"""Columns of whole numbers, which stay whole where some are missing: a merge has no step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +56,7 @@ class LoadedStage:
     @cached_property
     def summary(self) -> pd.DataFrame:
         """A row for each checkpoint, item and metric: the columns of `summary.parquet`."""
-        return pd.DataFrame(read_summary(self.folder / SUMMARY))
+        return pd.DataFrame(read_summary(self.folder / SUMMARY)).astype(_WHOLE)
 
     @cached_property
     def deltas(self) -> pd.DataFrame:

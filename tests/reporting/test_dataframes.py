@@ -1,10 +1,13 @@
 """`evaluation.load`: the same numbers as the files, in DataFrames."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import evaluation
@@ -29,6 +32,16 @@ def test_tables_are_those_of_the_files(reported: dict[str, StagePlan]) -> None:
     assert stage.recommendation is not None
     assert stage.recommendation.stage == "second"
     assert stage.checkpoints == [10, 20, 30, "bridge"]
+
+
+def test_steps_stay_whole_beside_a_merge(reported: dict[str, StagePlan], tmp_path: Path) -> None:
+    path = shutil.copytree(reported["second"].results, tmp_path / "second") / "summary.parquet"
+    rows = pq.read_table(path).to_pylist()
+    merge = rows[0] | {"role": "merge", "step": None, "merge": "soup", "tokens": None}
+    pq.write_table(pa.Table.from_pylist([*rows, merge], schema=pq.read_schema(path)), path)
+    stage = evaluation.load(tmp_path).stages["second"]
+    assert stage.checkpoints == [10, 20, 30, "soup", "bridge"]
+    assert list(map(str, stage.summary["step"].dropna().unique())) == ["10", "20", "30", "100"]
 
 
 def test_items_and_completions(tiny_world: World) -> None:
