@@ -210,7 +210,8 @@ class _Writer:
         if not ids:
             raise SourceError(
                 f"{id}: the candidate {continuation!r} has no token of its own, as the "
-                f"tokenizer joins it to the context; begin it with a space in tasks.{self._name}"
+                f"tokenizer joins it to the context; begin it with a space in tasks.{self._name}, or, "
+                "in a script without spaces, end the context with a line break"
             )
         if len(ids) >= self._window:
             raise SourceError(

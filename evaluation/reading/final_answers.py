@@ -59,7 +59,9 @@ _NEXT_QUESTION = re.compile(
     r"|I hope it is correct\.",
     re.MULTILINE,
 )
-_ANSWER_TAGS = re.compile(r"<((?:final_?)?answer)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_ANSWER_TAGS = re.compile(
+    r"<((?:final_?)?answer|output|result|solution)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
+)
 _STATED = re.compile(r"\d|\\boxed|answer|答", re.IGNORECASE)
 
 

@@ -49,7 +49,7 @@ _BESIDE = re.compile(
 )
 """What begins a clause that says more about a statement."""
 DENIED_BEFORE = re.compile(
-    r"(?:\b(?:can)?not|n't|\bnever|\bneither|\brather than|\binstead of|\bnicht|\bpas|\bkein\w*|\bno (?:es|son|era|fue)|\bnon|\bnão|\bне|\bniet|不是|而非|(?<=[a-z)] )[<>]|(?<=[^<A-Za-z/][a-z])[<>]|[≤≥]|\b(?:more|less|fewer|greater|smaller|larger) than)\s*(?:be|equal|exactly|\$)?\s*$",
+    r"(?:\b(?:can)?not|n't|\bnever|\bneither|\brather than|\binstead of|\bnicht|\bpas|\bkein\w*|\bno (?:es|son|era|fue)|\bnon|\bnão|\bне|\bniet|不是|而非|(?<=[a-z)] )[<>]|(?<=[^<A-Za-z/][a-z])[<>]|[≤≥]|\b(?:more|less|fewer|greater|smaller|larger) than|\bhalf(?: of)?|\btwice|\bdouble|\b(?:third|quarter) of)\s*(?:be|equal|exactly|\$)?\s*$",
     re.IGNORECASE,
 )
 """What denies a value right behind it."""
@@ -70,7 +70,9 @@ _WORDED = re.compile(
     r"\d\W*(?:\w+ )?\b(?:minus|plus|times|divided by|multiplied by)\b[^.=\n]{0,80}?\b(?:gives?|makes?|leaves?|equals|is|yields?)\b"
 )
 """A calculation in words up to its result: `120 minutes minus 30 minutes gives 90`."""
-_OPERATOR = re.compile(r"\s*[-+*/×÷·^x]\s*[($]?\s*", re.I)
+_OPERATOR = re.compile(
+    r"\s*(?:[-+*/×÷·^x]|\b(?:times|minus|plus|divided by|multiplied by)\b)\s*[($]?\s*", re.I
+)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from evaluation.reading.languages import MINUS, NOUNS_OF_COMMAS, WORDS_OF_COMMAS
+from evaluation.reading.scale_words import SCALE, exponent_of
 from evaluation.reading.text import WITHOUT_SPACES, plain
 
 _LONGEST = 1_000
@@ -26,23 +27,6 @@ _COMMA = r"|\d+,\d{1,2}(?![\d,])"
 """A decimal comma, which only some languages have."""
 _POINTS = r"\d{1,3}(?:\.\d{3}){2,}(?!\d)(?:,\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:[ ]\d{3})+,\d+"
 _CURRENCY = r"(?:(?:US|CA|AU|HK|NZ|R|A|C)?\$|[€£¥₹₩₽₺₫₴₱฿₦]|(?:Rs\.?|USD|EUR|GBP|INR|CNY|RMB|JPY)(?![A-Za-z]))"
-_SCALES = {
-    "k": 3,
-    "m": 6,
-    "thousand": 3,
-    "million": 6,
-    "billion": 9,
-    "trillion": 12,
-    "lakh": 5,
-    "crore": 7,
-    "万": 4,
-    "萬": 4,
-    "만": 4,
-    "亿": 8,
-    "億": 8,
-    "억": 8,
-}
-_SCALE = r"(?P<scale>k(?![A-Za-z])|(?-i:M)(?![A-Za-z0-9])|[ ]?(?:thousand|million|billion|trillion|lakh|crore)s?(?![A-Za-z])|[ ]?[万萬만亿億억])"
 
 _NUMBER = r"""
     (?P<other>
@@ -71,7 +55,7 @@ _NUMBER = r"""
 
 def _compiled(is_european: bool) -> re.Pattern[str]:
     points = _POINTS + (_COMMA if is_european else "")
-    parts = {"CURRENCY": _CURRENCY, "POINTS": points, "GROUPS": _GROUPS, "SCALE": _SCALE}
+    parts = {"CURRENCY": _CURRENCY, "POINTS": points, "GROUPS": _GROUPS, "SCALE": SCALE}
     pattern = _NUMBER
     for name, part in parts.items():
         pattern = pattern.replace(f"<{name}>", part)
@@ -248,8 +232,7 @@ def _values(match: re.Match[str], is_european: bool) -> list[Fraction] | None:
             value ** int(match["power"]) for value in values if len(match.group()) < _LONGEST_BASE
         ]
     if match["scale"]:
-        scale = match["scale"].strip().casefold().removesuffix("s")
-        values = [value * 10 ** _SCALES[scale] for value in values]
+        values = [value * 10 ** exponent_of(match["scale"]) for value in values]
     return values or None
 
 

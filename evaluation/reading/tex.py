@@ -83,6 +83,8 @@ _OF_FORMULAS = (
     (re.compile(r"\bis (?:strictly )?(?:greater|more|larger) than\b"), ">"),
     (re.compile(r"\bplus or minus\b"), "±"),
     (re.compile(r"\b(?:the )?square root of (\d+|[a-z]\b)"), r"\\sqrt{\1}"),
+    (re.compile(r"\{([^{}]{1,40})\\choose([^{}]{1,40})\}"), r"\\binom{\1}{\2}"),
+    (re.compile(r"\{:\}"), ":"),
     (re.compile(r"<="), "≤"),
     (re.compile(r">="), "≥"),
     (re.compile(r"\+/?-"), "±"),

@@ -31,6 +31,7 @@ def end_of_thinking(answer_after: str | None, template: str | None) -> str | Non
 def read_answer(completion: str, mark: str | None, *, is_required: bool = True) -> str | None:
     """Return the part of a completion that verifiers read: what follows the last mark, or all without one.
 
+    Without a mark of the suite or template, that is what follows a thought with which the completion begins.
     lm-evaluation-harness's `think_end_token` cuts in the same way where the mark occurs. None stands for
     thinking that is unfinished: the mark does not occur, or a thought is opened and not closed.
 
@@ -41,7 +42,10 @@ def read_answer(completion: str, mark: str | None, *, is_required: bool = True) 
         return completion.rpartition(mark)[2].lstrip()
     if mark is not None and is_required:
         return None
-    return None if _is_unfinished(completion) else completion
+    if _OPENINGS.match(completion.lstrip()) is None:
+        return completion
+    ends = [completion.rfind(end) + len(end) for end in ENDS if end in completion]
+    return completion[max(ends) :].lstrip() if ends else None
 
 
 def opens_thought(prompt: str) -> bool:
@@ -53,12 +57,6 @@ def opens_thought(prompt: str) -> bool:
 def is_closed_by(prompt: str, mark: str | None) -> bool:
     """Return whether a prompt already ends the thinking, as templates do that turn it off."""
     return mark is not None and prompt.rstrip().endswith(mark)
-
-
-def _is_unfinished(completion: str) -> bool:
-    """Return whether a completion begins with a thought that no known mark ends."""
-    opened = _OPENINGS.match(completion.lstrip())
-    return opened is not None and not any(end in completion for end in ENDS)
 
 
 def checked_part(response: str, mark: str | None, *, is_required: bool) -> str | None:

@@ -56,9 +56,8 @@ def _delta_table(rows: Rows) -> str:
     table = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", "flag"]]
     for row in _shown(rows):
         tier, *values = _values(row)
-        p_holm = _number(row.p_holm if row.primary else None)
         mde = "–" if row.mde is None else row.definition.number(row.mde)
-        tested = _interval(row, row.low, row.high), _number(row.p), p_holm, mde
+        tested = _interval(row, row.low, row.high), _number(row.p), _number(row.p_holm), mde
         table.append([tier, row.item, *values, *tested, row.flag or ""])
     return align(table, keys=3)
 

@@ -61,8 +61,8 @@ This page lists every file of results with its keys or columns. To read a key, f
 | `<step>` | `<stage>/by_checkpoint/step_<STEP>`, and `<stage>/bridge` for the bridge |
 
 In a table of keys, `.<name>` stands for any name and `[]` for a list. Readers ignore unknown keys and columns, since
-later versions may add some. Files of an external command may lack keys that have a default. JSON schemas of all files
-are in `workflow/schemas/`.
+later versions may add some. A key that has a default may be missing where it has that value: `kind` of a task that
+ranks, or any such key in a file of an external command. JSON schemas of all files are in `workflow/schemas/`.
 
 `python -m evaluation schema` generates this page from the models in `evaluation/results/`.
 """

@@ -238,7 +238,9 @@ class QualityRow(FileModel):
         "Standard deviation of the level between the last checkpoints, without the flicker of answers."
     )
     flicker: float | None = optional("Standard deviation of the value from the flicker of answers.")
-    share: float | None = optional("Its share of the variance of the first objective's mean.")
+    share: float | None = optional(
+        "Its share of the variance of the mean of the first objective that it is part of."
+    )
     labels: str | None = optional(
         "Which of FineTasks' criteria it meets: `monotone` (0.5 or more), `above chance` (z of 3 or more), `low noise` (signal to noise of 1 or more)."
     )

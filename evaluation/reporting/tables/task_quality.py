@@ -16,7 +16,7 @@ from evaluation.bridge.statistics import mean_difference
 from evaluation.bridge.unit_differences import differences_of, values_alone
 from evaluation.errors import CacheError, ResultsError
 from evaluation.prefill.entries import read_meta
-from evaluation.reporting.pages.verdicts import advice_of
+from evaluation.reporting.pages.verdicts import advice_of, is_part
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
@@ -79,7 +79,7 @@ def _completed(stage: StageResults, row: QualityRow) -> QualityRow:
         [
             objective.shares[row.item]
             for objective in stage.judged(max(stage.deltas, key=candidate_rank)).objectives
-            if objective.definition.name == row.metric and row.item in objective.shares
+            if is_part(stage.plan, objective, row) and row.item in objective.shares
         ]
         if stage.deltas
         else []
