@@ -57,6 +57,9 @@ _REASONS: Mapping[Any, StopReason] = {
 }
 
 
+_ENDED_WITHOUT_TEXT = ("length", "tool_calls", "function_call", "stop")
+
+
 def _reason(written: Any) -> StopReason | None:
     return _REASONS.get(written) if isinstance(written, str) else None
 
@@ -74,12 +77,16 @@ def _harness(row: Mapping[str, Any]) -> list[_Text]:
 def _batch(row: Mapping[str, Any]) -> list[_Text]:
     choices = _tables(_at(row, "response", "body", "choices"))
     return [
-        _Text(
-            choice.get("text", _at(choice, "message", "content")),
-            stop_reason=_reason(choice.get("finish_reason")),
-        )
+        _Text(_content(choice), stop_reason=_reason(choice.get("finish_reason")))
         for choice in sorted(choices, key=lambda choice: str(choice.get("index", 0)).zfill(9))
     ]
+
+
+def _content(choice: Mapping[str, Any]) -> Any:
+    """Return a choice's text, which is empty for a model that only called tools or did not end its thinking."""
+    text = choice.get("text", _at(choice, "message", "content"))
+    is_empty = text is None and isinstance(choice.get("message"), dict)
+    return "" if is_empty and choice.get("finish_reason") in _ENDED_WITHOUT_TEXT else text
 
 
 def _outputs(row: Mapping[str, Any]) -> list[_Text]:

@@ -54,6 +54,14 @@ def batch(id: str, texts: list[str]) -> list[dict[str, Any]]:
     return [{"custom_id": id, "response": {"status_code": 200, "body": body}, "error": None}]
 
 
+def batch_with_null(id: str, texts: list[str]) -> list[dict[str, Any]]:
+    """A reasoning model that was cut in its thinking has no text."""
+    (row,) = batch(id, texts)
+    for choice in row["response"]["body"]["choices"]:
+        choice["message"]["content"] = choice["message"]["content"] or None
+    return [row]
+
+
 def outputs(id: str, texts: list[str]) -> list[dict[str, Any]]:
     return [{"request_id": id, "outputs": [{"index": n, "text": t} for n, t in enumerate(texts)]}]
 
@@ -63,6 +71,7 @@ FORMATS: dict[str, tuple[Write, str]] = {
     "lm-eval": (harness, "lm_eval"),
     "lm-eval, by number": (older_harness, "lm_eval"),
     "batch": (batch, "openai_batch"),
+    "batch, null": (batch_with_null, "openai_batch"),
     "vllm": (outputs, "vllm"),
 }
 
@@ -78,12 +87,15 @@ def test_all_formats_give_the_same_lines(form: str, tmp_path: Path) -> None:
     make, engine = FORMATS[form]
     found = read_completions(write(tmp_path / "a.jsonl", make, TEXTS), PROMPTS)
     assert found.engine == engine
-    reason = "length" if form == "batch" else None
+    reason = "length" if "batch" in form else None
     assert found.lines == [
         CompletionLine(id, sample, text, reason)
         for id, own in TEXTS.items()
         for sample, text in enumerate(own)
     ]
+
+
+FILTERED = {"message": {"content": None}, "finish_reason": "content_filter"}
 
 
 @pytest.mark.parametrize(
@@ -94,6 +106,7 @@ def test_all_formats_give_the_same_lines(form: str, tmp_path: Path) -> None:
         ({"custom_id": "sums/0", "error": {"message": "busy"}}, r"this request failed .*busy"),
         ({"custom_id": "sums/0", "response": {"status_code": 500}}, "this request failed"),
         ({"custom_id": "sums/0", "response": {"body": {}}}, "it has no completion"),
+        ({"custom_id": "sums/0", "response": {"body": {"choices": [FILTERED]}}}, "needs the texts"),
         ({"id": "sums/0", "completion": "a", "sample": None}, "`sample` is None, not a number"),
         ({"id": "sums/0", "outputs": [{"text": 5}]}, "needs the texts"),
     ],
