@@ -42,6 +42,11 @@ def read_answer(completion: str, mark: str | None, *, is_required: bool = True) 
         return completion.rpartition(mark)[2].lstrip()
     if mark is not None and is_required:
         return None
+    return _behind_thought(completion)
+
+
+def _behind_thought(completion: str) -> str | None:
+    """Return what follows a thought with which a completion begins; None where no known mark ends it."""
     if _OPENINGS.match(completion.lstrip()) is None:
         return completion
     ends = [completion.rfind(end) + len(end) for end in ENDS if end in completion]
@@ -62,7 +67,8 @@ def is_closed_by(prompt: str, mark: str | None) -> bool:
 def checked_part(response: str, mark: str | None, *, is_required: bool) -> str | None:
     """Return the part of a response that checks of probes read; None where the thinking is unfinished.
 
-    It is without an empty thought, white space around it, and indentation that all lines share.
+    It is without an empty thought, white space around it, and indentation that all lines share. Without a mark,
+    a thought is part of the response: the model was not asked to think.
 
     Args:
         is_required: Whether a response without the mark has no answer, even if it opens no thought.
@@ -70,4 +76,5 @@ def checked_part(response: str, mark: str | None, *, is_required: bool) -> str |
     answer = read_answer(response, mark, is_required=is_required)
     if answer is None:
         return None
+    answer = response if mark is None else answer
     return textwrap.dedent(_EMPTY.sub("", answer).strip("\n")).strip()
