@@ -7,6 +7,7 @@ from snakemake.exceptions import WorkflowError
 
 from evaluation.checkpoints.locations import absent_folder
 from evaluation.checkpoints.subjects import Subject, steps_so_far
+from evaluation.command_hints import evaluation
 from evaluation.errors import EvaluationError
 from evaluation.escaping import terminal_text
 from evaluation.exit_codes import machine_fault, out_of_memory
@@ -48,8 +49,11 @@ def require_checkpoint(subject: Subject) -> None:
         if subject.role == "step" and steps and subject.step not in steps:
             unknown = no_such("step", str(subject.step), map(str, steps))
             raise RunError(f"stages.{subject.plan.name}.steps: {unknown}; {absent}: no checkpoint")
+        wait = "wait until it is saved"
+        if subject.role == "step":
+            wait += f" (`{evaluation(f'watch --stage {subject.plan.name}')}` scores the others now)"
         raise RunError(
             f"stages.{subject.plan.name}.{place}: {absent}: no checkpoint there (no model_config.json, "
-            "config.yaml or config.json); correct its path, wait until it is saved, or take "
-            f"it out of `{place.partition('.')[0]}`"
+            f"config.yaml or config.json); correct its path, {wait}, or take it out of "
+            f"`{place.partition('.')[0]}`"
         )

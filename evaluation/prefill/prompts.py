@@ -6,6 +6,7 @@ get the same token ids and stop at the same tokens and strings, whatever their o
 
 import logging
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -223,7 +224,7 @@ def render_chat(
 
 def warn_of_unread(key: str, template: str, variables: Mapping[str, Any]) -> None:
     """Log the `chat_template_kwargs` that a template does not read, so that they change no prompt."""
-    if unread := [name for name in variables if name not in template]:
+    if unread := [n for n in variables if not re.search(rf"\b{re.escape(n)}\b", template)]:
         log.warning(
             "%s.chat_template_kwargs: the chat template reads no %s; prompts are the same without it",
             *(key, ", ".join(unread)),

@@ -116,7 +116,9 @@ class GenerationEntry(_CompletionMetrics):
         "Prompts that leave fewer than `max_new_tokens` in the window.", ()
     )
     window: WindowEntry | None = optional("The window for generation.")
-    empty_rate: Rate | None = optional("Share of completions without any text.")
+    empty_rate: Rate | None = optional(
+        "Share of completions without any text to verify; those with unfinished thinking count."
+    )
     unfinished: int = optional(
         "Completions whose thinking never ends; they count as wrong.", 0, ge=0
     )

@@ -161,8 +161,12 @@ def _sentence(lead: Lead, matched: Sequence[Match]) -> str:
 def _no_lead(lead: Lead, matched: Sequence[Match]) -> str:
     if lead.estimates[-1].low is None:
         return "not known, as the last matched checkpoints cannot be tested"
-    where = " at the last matched checkpoints" if len(matched) > 1 else ""
-    return f"not significantly different{where}"
+    if lead.recipe is None:
+        where = " at the last matched checkpoints" if len(matched) > 1 else ""
+        return f"not significantly different{where}"
+    alone = _sign(lead.deltas[-1], lead.estimates[-1])
+    better = f", though {'A' if alone > 0 else 'B'} is better at {matched[-1].label} itself"
+    return f"not significantly different{better if alone else ''}"
 
 
 def corrected_for(leads: Sequence[Lead], count: int) -> str:

@@ -8,7 +8,7 @@ import pytest
 from evaluation.errors import ConfigError
 from evaluation.prefill.caches import PromptCache, read_prompts
 from evaluation.prefill.generation import prefill_generation_task
-from evaluation.prefill.prompts import prefill_probes
+from evaluation.prefill.prompts import prefill_probes, warn_of_unread
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
@@ -184,6 +184,16 @@ def test_an_item_decides_before_its_suite(rows: Path, tmp_path: Path, fast_folde
     assert prompt_texts(plan)["task_a"] == (
         "<system>Be long.</s><user>The quick brown fox</s><assistant>"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "is_read"), [("enable_thinking", True), ("enable_thinkin", False), ("thinking", False)]
+)
+def test_a_misspelt_variable_is_told(
+    name: str, is_read: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_unread("probes.a", "{% if enable_thinking %}<think>{% endif %}", {name: True})
+    assert (f"reads no {name}" in caplog.text) != is_read
 
 
 @pytest.mark.parametrize("name", ["tokenize", "not a name", "messages"])
