@@ -67,11 +67,12 @@ _QUESTION = re.compile(r"\b(?:how|what|which|when)\b[^.?!\n]{0,300}\?", re.IGNOR
 """A question that a completion repeats, whose numbers are given."""
 _SIGN = re.compile(r"[=≈⇒→]")
 _WORDED = re.compile(
-    r"\d\W*(?:\w+ )?\b(?:minus|plus|times|divided by|multiplied by)\b[^.=\n]{0,80}?\b(?:gives?|makes?|leaves?|equals|is|yields?)\b"
+    r"\d\W*(?:\w+ )?\b(?:minus|plus|less(?! than)|times|divided by|multiplied by|reduced by|increased by)\b[^.=\n]{0,80}?\b(?:gives?|makes?|leaves?|equals|is|yields?)\b"
 )
 """A calculation in words up to its result: `120 minutes minus 30 minutes gives 90`."""
 _OPERATOR = re.compile(
-    r"\s*(?:[-+*/×÷·^x]|\b(?:times|minus|plus|divided by|multiplied by)\b)\s*[($]?\s*", re.I
+    r"\s*(?:[-+*/×÷·^x]|\b(?:times|minus|plus|less(?! than)|divided by|multiplied by|reduced by|increased by)\b)\s*[($]?\s*",
+    re.I,
 )
 
 

@@ -8,6 +8,10 @@ ENDS = (
     "</thinking>",
     "</thought>",
     "</reasoning>",
+    "</analysis>",
+    "</reflection>",
+    "<|end_of_thought|>",
+    "<unused95>",
     "</seed:think>",
     "[/THINK]",
     "<|END_THINKING|>",
@@ -17,8 +21,11 @@ ENDS = (
 """Marks that end a model's thinking, as chat templates write them."""
 
 _OPENINGS = re.compile(
-    r"<(?:think|thinking|thought|reasoning|seed:think)>|\[THINK\]|<\|START_THINKING\|>|◁think▷"
+    r"<(?:think|thinking|thought|reasoning|analysis|reflection|seed:think)>|<\|begin_of_thought\|>|<unused94>|\[THINK\]|<\|START_THINKING\|>|◁think▷"
     r"|<\|channel\|>analysis<\|message\|>"
+)
+_CLOSED = re.compile(
+    r"\A(?:(?!<think>|`).)*?(?:(?:\A|\n)[^\S\n]*</think>|</think>[^\S\n]*(?=\n|\Z))", re.DOTALL
 )
 _EMPTY = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>\s*</\1>[^\S\n]*")
 
@@ -32,25 +39,35 @@ def read_answer(completion: str, mark: str | None, *, is_required: bool = True) 
     """Return the part of a completion that verifiers read: what follows the last mark, or all without one.
 
     Without a mark of the suite or template, that is what follows a thought with which the completion begins.
-    lm-evaluation-harness's `think_end_token` cuts in the same way where the mark occurs. None stands for
-    thinking that is unfinished: the mark does not occur, or a thought is opened and not closed.
+    lm-evaluation-harness's `think_end_token` cuts in the same way where the mark occurs, but for indentation.
+    None stands for thinking that is unfinished: the mark does not occur, or a thought is opened and not closed.
 
     Args:
         is_required: Whether a completion without the mark has no answer, even if it opens no thought.
     """
     if mark is not None and mark in completion:
-        return completion.rpartition(mark)[2].lstrip()
+        return _from_first_line(completion.rpartition(mark)[2])
     if mark is not None and is_required:
         return None
     return _behind_thought(completion)
 
 
 def _behind_thought(completion: str) -> str | None:
-    """Return what follows a thought with which a completion begins; None where no known mark ends it."""
+    """Return what follows a thought with which a completion begins; None where no known mark ends it.
+
+    The prompt may have begun the thought: then only its end is in the completion, on a line's border.
+    """
     if _OPENINGS.match(completion.lstrip()) is None:
-        return completion
+        closed = _CLOSED.match(completion)
+        return completion if closed is None else _from_first_line(completion[closed.end() :])
     ends = [completion.rfind(end) + len(end) for end in ENDS if end in completion]
-    return completion[max(ends) :].lstrip() if ends else None
+    return _from_first_line(completion[max(ends) :]) if ends else None
+
+
+def _from_first_line(text: str) -> str:
+    """Return a text without empty lines at its beginning; the body of a function keeps its indentation."""
+    empty = re.match(r"\s*\n", text)
+    return text[empty.end() :] if empty else text.lstrip()
 
 
 def opens_thought(prompt: str) -> bool:
