@@ -18,18 +18,26 @@ import os
 import sys
 
 from evaluation.environment import missing_environment
-from evaluation.exit_codes import exit_code, prepare_streams, report, start_logging
+from evaluation.exit_codes import (
+    exit_code,
+    prepare_streams,
+    report,
+    start_logging,
+    too_little_memory,
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command of `python -m evaluation`."""
     prepare_streams()
     given = sys.argv[1:] if arguments is None else arguments
-    return exit_code(lambda: _run(given), is_scoring="score" in given[:2])
+    is_scoring = "score" in given[:2]
+    return exit_code(lambda: _run(given, is_scoring=is_scoring), is_scoring=is_scoring)
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], *, is_scoring: bool) -> int:
     fault = missing_environment() or _missing_folder()
+    fault = fault or (too_little_memory() if is_scoring else None)
     if fault:
         return report(fault)
     from evaluation.command_hints import note_command

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from evaluation.allowance import is_out_of_memory
 from evaluation.environment import missing_package
 from evaluation.errors import EvaluationError
-from evaluation.escaping import terminal_text
+from evaluation.escaping import printable_lines, terminal_text
 from evaluation.files import without_temporary
 from evaluation.terminal_layout import as_shown, fitted, show, spell_signs, terminal_width
 from evaluation.wording import one_line
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 AGAIN = 0.05
 """Seconds until a signal is raised again if a library has swallowed its exception."""
+
+LEAST_MEMORY = 1500 << 20
+"""Bytes of addresses that importing PyTorch, Arrow and scipy needs, with some to spare."""
 
 OUTPUT = "standard output"
 SHARED_MEMORY = "/dev/shm"
@@ -125,7 +128,11 @@ def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
         return out_of_memory()
     if error.errno is None:
         return f"{without_temporary(' '.join(str(error).split()))} (`python -m evaluation -v …` shows where)"
-    where = error.filename or "a file or stream that the system does not name"
+    # Of a file that is copied, the second name is where the copy should be.
+    named = error.filename2 or error.filename
+    where = (
+        without_temporary(str(named)) if named else "a file or stream that the system does not name"
+    )
     if error.errno == errno.ENOSPC and error.filename is None and _is_full(SHARED_MEMORY):
         where = f"{SHARED_MEMORY}, through which processes of one machine share memory"
         remedy = "remove what dead processes have left in it, or have it made larger,"
@@ -157,6 +164,16 @@ def out_of_memory() -> str:
             "enough; run `ulimit -v unlimited`, or ask whoever sets it, and run the command again"
         )
     return "memory: this machine has not enough of it left; free some, or take a machine with more"
+
+
+def too_little_memory() -> str | None:
+    """Return a sentence if the shell's limit is less than scoring's libraries take.
+
+    In scipy's OpenBLAS, which asks for memory again and again when it is loaded, such a limit never ends.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    is_limited = limit != resource.RLIM_INFINITY
+    return out_of_memory() if is_limited and limit < LEAST_MEMORY else None
 
 
 def _is_full(folder: str) -> bool:
@@ -192,7 +209,7 @@ def start_logging(verbose: bool = False) -> None:
 
 class _LogFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        text = as_shown(super().format(record), sys.stderr)
+        text = as_shown(printable_lines(super().format(record)), sys.stderr)
         return fitted(text, terminal_width(sys.stderr))
 
 

@@ -19,7 +19,7 @@ from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Slice, Source, Task
-from evaluation.wording import with_class
+from evaluation.wording import one_line, with_class
 
 log = logging.getLogger(__name__)
 
@@ -231,7 +231,8 @@ def _remedy(source: Source, error: Exception) -> str:
             "it needs a loading script, which is not run: use a copy without one, such as "
             "`revision: refs/convert/parquet`"
         )
-    return f"{with_class(error)}; correct its config, split or data_files, or mirror it"
+    why = one_line(error) if isinstance(error, ValueError) else with_class(error)
+    return f"{why}; correct its config, split or data_files, or mirror it"
 
 
 def _says(error: Exception, *words: str) -> bool:

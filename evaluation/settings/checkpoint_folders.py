@@ -68,7 +68,9 @@ def read_checkpoints(
         return None
     entries = [_entry(one, number, folders) for number, one in enumerate(_written(given))]
     if not entries:
-        raise ValueError("lists no checkpoint; write `[{path: …, step: …}]`, or a folder of steps")
+        raise ValueError(
+            "`checkpoints` lists no checkpoint; write `[{path: …, step: …}]`, or a folder of steps"
+        )
     steps = [entry["step"] for entry in entries]
     for entry in entries:
         if steps.count(entry["step"]) > 1:
@@ -106,7 +108,7 @@ def _entry(written: Any, number: int, folders: list[str]) -> dict[str, Any]:
     keys = ("path", "step", "name")
     if not isinstance(entry, dict) or not isinstance(entry.get("path"), str) or {*entry} - {*keys}:
         raise ValueError(
-            f"entry {number} is {str(written)[:80]!r}; write `{{path: …, step: …, name: …}}`, of which "
+            f"entry {number} of `checkpoints` is {str(written)[:80]!r}; write `{{path: …, step: …, name: …}}`, of which "
             "only `path` is needed"
         )
     path = os.path.expandvars(os.path.expanduser(entry["path"]))
@@ -116,7 +118,7 @@ def _entry(written: Any, number: int, folders: list[str]) -> dict[str, Any]:
         step = step_of_folder(Path(path).name)
     if step is None and (step := _step_in_metadata(Path(path))) is None:
         raise ValueError(
-            f"entry {number}: neither the name {Path(path).name!r} nor the metadata in {path} has a step; "
+            f"entry {number} of `checkpoints`: neither the name {Path(path).name!r} nor the metadata in {path} has a step; "
             "add `step:`, such as 1, 2, 3 for checkpoints of no particular order"
         )
     return {"path": path, "step": step, "name": entry.get("name")}

@@ -10,6 +10,7 @@ from evaluation.allowance import usable_cores
 from evaluation.settings.model import (
     LARGEST_MEMORY,
     LONGEST_WAIT,
+    Boolean,
     ExpandedPath,
     Fraction,
     Integer,
@@ -46,7 +47,7 @@ class Scoring(Settings):
         description="Most completions generated at once; fewer if free memory is for fewer. "
         "Default: 1024 on a GPU, 64 on CPU.",
     )
-    cuda_graphs: bool = Field(
+    cuda_graphs: Boolean = Field(
         False,
         description="Whether a GPU decodes by replaying CUDA graphs. Tested on the CPU; it has not run on "
         "a GPU yet.",

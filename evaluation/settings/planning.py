@@ -223,11 +223,16 @@ def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | N
     """Return a number of the training configuration, or of the first checkpoint's; None without.
 
     `key` is keys joined by dots, such as `tokens.sequence_length`.
+
+    Raises:
+        ConfigError: The training configuration that is named cannot be read.
     """
     try:
         _, value = _training_config(config, name, stage, key)
-    except ConfigError:  # a stage may be prefilled before its first checkpoint
-        return None
+    except ConfigError:
+        if stage.training_config or config.training_config:
+            raise
+        return None  # a stage may be prefilled before its first checkpoint
     return _number_at(value, key)
 
 

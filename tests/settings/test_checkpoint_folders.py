@@ -147,10 +147,10 @@ def test_names_and_paths_in_a_file(tmp_path: Path) -> None:
     [
         (
             [{"path": "x/final"}],
-            r"entry 0: neither the name 'final' nor the metadata .* add `step:`",
+            r"entry 0 of `checkpoints`: neither the name 'final' nor the metadata .* add `step:`",
         ),
         ([{"path": "a/step1"}, {"path": "b/step1"}], "step 1 appears twice"),
-        ([{"folder": "a"}], "entry 0 is .*write `{path: …, step: …, name: …}`"),
+        ([{"folder": "a"}], "entry 0 of `checkpoints` is .*write `{path: …, step: …, name: …}`"),
         ([{"path": "a", "step": "two"}], "'two' is not a whole number"),
         ([], "lists no checkpoint"),
     ],
