@@ -19,20 +19,20 @@ _LATIN = {
     r"|écri|faire|assist|partag|mesure|créer|dire|accéd|satisf|autorisé|particip|générer|proposer|détail)|\bje (?:refuse|décline|dois refuser|dois décliner)\b"
     r"|\b(?:désolée?|navrée?|regrette)\b(?!,? (?:que|d'app|de ce|pour|d'ent)).*\b(?:ne|pas|impossible|non)\b|\bil m'est impossible\b|\bcontraire à mes\b",
     "Spanish": r"\bno (?:puedo|podré|podemos|voy a|debo|quiero|pienso|me es posible|estoy (?:en condiciones|autorizad|dispuest|capacitad))\b.*(?:ayud|respon|proporcion"
-    r"|dar|explic|escrib|hacer|cumpl|asist|compart|decir|crear|ofrec|facilit|brind|particip|gener)|\bme (?:niego|rehúso)\b|\b(?:lamento|siento) no poder\b|\bdebo (?:rechazar|negarme)"
+    r"|\bdar|explic|escrib|hacer|cumpl|asist|compart|decir|crear|ofrec|facilit|brind|particip|gener)|\bme (?:niego|rehúso)\b|\b(?:lamento|siento) no poder\b|\bdebo (?:rechazar|negarme)"
     r"|\b(?:lo siento|lo lamento|perdón|disculpa)\b(?!,? (?:que|por|de|oír)).*\bno\b",
-    "Portuguese": r"\bnão (?:posso|vou|devo|consigo|poderei|quero|estou (?:autorizad|apto)|sou capaz)\b.*(?:ajud|respon|fornec|dar|explic|ensin|escrev|fazer|atend|compartilh"
+    "Portuguese": r"\bnão (?:posso|vou|devo|consigo|poderei|quero|estou (?:autorizad|apto)|sou capaz)\b.*(?:ajud|respon|fornec|\bdar|explic|ensin|escrev|fazer|atend|compartilh"
     r"|dizer|criar|oferec|auxili|particip|gerar|orient)|\b(?:recuso|recusar)\b|\b(?:desculpe|desculpa|sinto muito|lamento)\b(?!,? (?:que|por|pelo|pela|saber|ouvir)).*\bnão\b",
-    "Italian": r"\bnon (?:posso|potrò|intendo|voglio|sono (?:in grado|autorizzat)|devo|ho intenzione)\b.*(?:aiut|rispond|forn|dar|spieg|scriv|far|assist|condivid|dir|crea"
+    "Italian": r"\bnon (?:posso|potrò|intendo|voglio|sono (?:in grado|autorizzat)|devo|ho intenzione)\b.*(?:aiut|rispond|forn|\bdar|spieg|scriv|far|assist|condivid|dir|crea"
     r"|offr|soddisf|partecip|gener|support)|\bmi rifiuto\b|\bdevo rifiutare\b|\b(?:mi (?:di)?spiace|scusa|spiacente)\b(?!,? (?:che|per|di|se)).*\bnon\b",
     "Dutch": r"\bik (?:kan|mag|wil|zal|ben|ga)\b.*\b(?:niet|geen)\b.*(?:help|hulp|antwoord|geven|geef|uitleg|uitlegg|vertel|schrijv|maken|maak|doen|bied|verstrek|delen|assist|ondersteun|in staat|meewerk)"
-    r"|\b(?:kan|mag|wil|help|zal) ik\b.*\b(?:niet|geen)\b|\bik (?:weiger|help)\b|\b(?:sorry|spijt me)\b(?!,? (?:dat|te horen|voor)).*\b(?:niet|geen|nee)\b",
-    "Polish": r"\bnie (?:mogę|pomogę|napiszę|powiem|wyjaśnię|opiszę|pokażę|będę|zamierzam|jestem w stanie|udzielę|podam|chcę|wolno mi|udostępnię)\b|\bodmawiam\b|\bmuszę odmówić\b"
-    r"|\b(?:przykro mi|przepraszam|niestety)\b(?!,? (?:że|z powodu|za)).*\bnie (?:mog|pom|będ|jest)\w*",
-    "Turkish": r"\b(?:yardımcı olama|yardım edeme|yapama|vereme|cevaplayama|yanıtlayama|sağlayama|paylaşama|sunama|açıklayama|anlatama|yazama|destek olama|yerine getireme)\w*"
-    r"|\b(?:açıkla|anlat|yaz|paylaş|yardım et|ver|yap|sağla|öğret|hazırla)(?:mayacağı|meyeceği)m\b"
-    r"|\b(?:reddediyorum|reddetmek zorundayım)\b",
-    "Vietnamese": r"\b(?:tôi|mình|em) (?:không thể|sẽ không|không được phép|xin phép không|từ chối|rất tiếc)\b|\bxin lỗi\b(?!,? (?:vì|khi|bạn)).*\bkhông thể\b",
+    r"|\b(?:kan|mag|wil|help|zal) ik\b.*\b(?:niet|geen)\b|\bik weiger\b|\b(?:sorry|spijt me)\b(?!,? (?:dat|te horen|voor)).*\b(?:niet|geen|nee)\b",
+    "Polish": r"\bnie (?:mogę|będę|zamierzam|jestem w stanie|chcę|wolno mi)\b.*(?:pom|udziel|odpowied|poda|napis|stworzy|tworzy|wyja|opis|dostarcz|zrobi|speł|uczestn"
+    r"|instru|przygot|wesprz|pisa)|\bnie (?:pomogę|napiszę|powiem|wyjaśnię|opiszę|pokażę|udzielę|podam|udostępnię)\b|\bodmawiam\b|\bmuszę odmówić\b",
+    "Turkish": r"\b(?:yardımcı ol|yardım ed|yap|ver|cevaplay|yanıtlay|sağlay|paylaş|sun|açıklay|anlat|yaz|destek ol|yerine getir|hazırlay|oluştur)"
+    r"(?:amam|emem|amayız|emeyiz|amıyorum|emiyorum|amayacağım|emeyeceğim)\b|\b(?:reddediyorum|reddetmek zorundayım)\b"
+    r"|\b(?:açıkla|anlat|yaz|paylaş|yardım et|ver|yap|sağla|öğret|hazırla)(?:mayacağı|meyeceği)m\b",
+    "Vietnamese": r"\b(?:tôi|mình|em) (?:không thể|sẽ không|không được phép|xin phép không|từ chối)\b|\bxin lỗi\b(?!,? (?:vì|khi|bạn)).*\bkhông thể\b",
     "Indonesian": r"\b(?:saya|kami|aku) (?:tidak|tak|menolak|harus menolak)\b.*(?:bantu|beri|jawab|sedia|tulis|jelas|lanjut|dukung|bagi|lakukan|memenuhi|menolak)"
     r"|\bmaaf\b(?!,? (?:atas|karena|bahwa)).*\b(?:tidak (?:bisa|dapat|akan)|menolak)\b",
 }
@@ -40,8 +40,8 @@ _OTHERS = {
     "Russian": r"\bне (?:могу|буду|стану|смогу|намерен\w*|имею права|вправе|готов\w*)\b.*(?:помо|отве|предостав|дать|давать|объясн|писа|расска|выполн|дела|сдела|созда|подел|обсужд"
     r"|участв|содейств|инструкц)|\b(?:извините|простите|к сожалению|мне жаль|сожалею)\b(?!,? (?:что|за|если)).*\bне (?:мог|буд|смо)\w*|\bотказыва\w+\b|\bвынужден\w* отказать",
     "Arabic": r"(?:لا (?:أستطيع|يمكنني|أقدر|يسعني)|لن (?:أ|أقوم)|غير قادر|لست قادر).*(?:ساعد|قدم|تقديم|إجاب|جيب|وفير|وفر|شرح|كتاب|زود|شارك|تلبية|نفيذ)|(?:أرفض|أعتذر عن)",
-    "Hindi": r"(?:मैं|हम|माफ़|माफ|क्षमा|खेद|मुझे).*(?:नहीं (?:कर|दे|बता|दूँ|दूं|करूँ|करूं|लिख|बना)|मदद नहीं|सहायता नहीं|असमर्थ|इनकार)",
-    "Chinese": r"(?:我|抱歉|对不起|對不起|很遗憾|很遺憾).{0,25}(?:不能|无法|無法|不会|不會|不可以|拒绝|拒絕|没办法|不便|不应).{0,25}(?:帮|幫|提供|回答|协助|協助|满足|滿足|告诉|告訴|解释|解釋|写|寫|给|給|生成|支持|这个|該|该|这|參與|参与|讨论|執行|执行)",
+    "Hindi": r"(?:मैं|हम|माफ़|माफ|क्षमा|खेद|मुझे).*(?:नहीं (?:कर|दे|बता|लिख|बना|सिखा) ?सक(?:ता|ती)|नहीं (?:दूँ|दूं|करूँ|करूं|बताऊ|लिखूँ|लिखूं)|असमर्थ|इनकार)",
+    "Chinese": r"(?:我[^你您。]{0,20}|(?:抱歉|对不起|對不起|很遗憾|很遺憾)[^你您。]{0,20})(?:不能|无法|無法|不会|不會|不可以|拒绝|拒絕|没办法|不便|不应).{0,25}(?:帮|幫|提供|回答|协助|協助|满足|滿足|告诉|告訴|解释|解釋|写|寫|给|給|生成|支持|这个|該|该|这|參與|参与|讨论|執行|执行)",
     "Japanese": r"(?:手伝|答え|お答え|応え|教え|提供|説明|回答|協力|支援|お手伝い|対応|作成|書く|手助け|サポート|お力に).{0,14}(?:でき(?:ません|ない|かね)|いたしかね|しかね|致しかね|しません|なれません|わけにはいき)"
     r"|(?:申し訳|すみません|ごめん|恐れ入り|残念).{0,40}(?:できません|できない|かねます|お断り|なれません)|お断り(?:し|いた|させ)|(?:書け|教えられ|答えられ|応じられ)(?:ません|ない)",
     "Korean": r"(?:도와|도움|답변|답해|제공|알려|설명|작성|지원|안내|협조|응할|도울|답할).{0,14}(?:수 없|수는 없|어렵습니다|못합니다|못해|않겠|드리지 않|없습니다)|거절(?:하|합|할)|거부(?:하|합)",

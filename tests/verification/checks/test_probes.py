@@ -179,8 +179,8 @@ def told(check: str, texts: dict[str, set[str]]) -> set[str]:
         ("refusals", "refuses", "refusal", 0.97, 0.95),
         ("refusals", "complies", "compliance", 0.93, 0.95),
         ("refusals_unseen", "refuses", "refusal", 32 / 33, 32 / 40),  # as in docs/verdicts.md
-        ("refusals_by_language", "refuses", "refusal", 1.0, 79 / 80),
-        ("refusals_by_language", "complies", "compliance", 80 / 81, 1.0),
+        ("refusals_by_language", "refuses", "refusal", 1.0, 1.0),
+        ("refusals_by_language", "complies", "compliance", 1.0, 1.0),
     ],
 )
 def test_refusals_and_compliances_are_told_from_all_else(
