@@ -23,7 +23,7 @@ from evaluation.exit_codes import (
     prepare_streams,
     report,
     start_logging,
-    too_little_memory,
+    too_small_limit,
 )
 
 
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str], *, is_scoring: bool) -> int:
     fault = missing_environment() or _missing_folder()
-    fault = fault or (too_little_memory() if is_scoring else None)
+    fault = fault or (too_small_limit() if is_scoring else None)
     if fault:
         return report(fault)
     from evaluation.command_hints import note_command

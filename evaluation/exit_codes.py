@@ -166,7 +166,7 @@ def out_of_memory() -> str:
     return "memory: this machine has not enough of it left; free some, or take a machine with more"
 
 
-def too_little_memory() -> str | None:
+def too_small_limit() -> str | None:
     """Return a sentence if the shell's limit is less than scoring's libraries take.
 
     In scipy's OpenBLAS, which asks for memory again and again when it is loaded, such a limit never ends.

@@ -10,7 +10,7 @@ PLAIN = re.compile(
     re.DOTALL,
 )
 WORDS = [
-    *("7", "12", "٣", " is", " are", " needed", "required", " becauses", " because1", " buses"),
+    *("7", "12", "٣", " is", " are", " needed", "required", " becaused", " because1", " buses"),
     *(": ", ":", "=", ", because", " because", " since", ", since", "\n", ".", ","),
 ]
 
