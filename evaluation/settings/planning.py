@@ -209,6 +209,8 @@ def _sequence_length(config: Config, name: str, stage: Stage) -> int:
 def _resolved(config: Config, name: str, stage: Stage, key: str, trained: str) -> tuple[Path, Any]:
     """Return the configuration's `key`, or else the training configuration's key `trained`."""
     given = getattr(stage, key)
+    if config.training_config and not Path(config.training_config).is_file():
+        raise ConfigError(f"training_config: {config.training_config}: no such file; correct it")
     if given is None and stage.training_config is None:
         given = getattr(config, key)
     if given is not None:
@@ -223,9 +225,6 @@ def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | N
     """Return a number of the training configuration, or of the first checkpoint's; None without.
 
     `key` is keys joined by dots, such as `tokens.sequence_length`.
-
-    Raises:
-        ConfigError: The training configuration that is named cannot be read.
     """
     try:
         _, value = _training_config(config, name, stage, key)
