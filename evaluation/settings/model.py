@@ -13,6 +13,7 @@ from typing import Annotated, Any, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from evaluation.errors import ConfigError
+from evaluation.withdrawn import instead
 
 MOST_LINES = 8
 """Mistakes that are reported at once."""
@@ -203,15 +204,15 @@ def _has_inner(mistake: Any, mistakes: Sequence[Any]) -> bool:
 def _what(mistake: Any, root: type[BaseModel]) -> str:
     kind, value = mistake["type"], mistake.get("input")
     if kind == "extra_forbidden":
-        return unknown_key(str(mistake["loc"][-1]), _keys_at(root, mistake["loc"][:-1]))
+        withdrawn = instead("key", str(mistake["loc"][-1]))
+        return withdrawn or unknown_key(str(mistake["loc"][-1]), _keys_at(root, mistake["loc"][:-1]))
     if kind.startswith("union_tag"):
         return _wrong_kind(mistake)
     if kind == "model_type":
         keys = _keys_at(root, mistake["loc"])
         return f"{_shortened(value)} stands where keys belong; there are {', '.join(keys)}"
     if kind == "literal_error":
-        matches = re.findall("'([^']+)'", mistake["ctx"]["expected"])
-        return f"{_shortened(value)} is unknown; {_hint(str(value), matches)}"
+        return _unknown_value(value, re.findall("'([^']+)'", mistake["ctx"]["expected"]))
     if kind == "too_short":
         lengths = mistake["ctx"]
         return (
@@ -229,7 +230,12 @@ def _wrong_kind(mistake: Any) -> str:
         keys = list(map(str, mistake["input"])) if isinstance(mistake["input"], dict) else []
         return f"needs the key `{key}`" + (f" next to {', '.join(keys)}" if keys else "")
     kinds = mistake["ctx"]["expected_tags"].replace("'", "").split(", ")
-    return f"{key}: {_shortened(mistake['ctx']['tag'])} is unknown; {_hint(str(mistake['ctx']['tag']), kinds)}"
+    return f"{key}: {_unknown_value(mistake['ctx']['tag'], kinds)}"
+
+
+def _unknown_value(value: Any, known: list[str]) -> str:
+    withdrawn = instead("value", str(value))
+    return f"{_shortened(value)} {withdrawn or f'is unknown; {_hint(str(value), known)}'}"
 
 
 def unknown_key(key: str, known: list[str]) -> str:

@@ -1,0 +1,15 @@
+"""What earlier versions had and this one lacks: each name is refused with a sentence on what to do instead."""
+
+from typing import Literal
+
+Kind = Literal["key", "value", "command", "option"]
+
+WITHDRAWN: dict[tuple[Kind, str], str] = {}
+"""The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind of verifier, a
+format), a command, an option."""
+
+
+def instead(kind: Kind, name: str) -> str | None:
+    """Return the sentence for a name that an earlier version had, or None."""
+    sentence = WITHDRAWN.get((kind, name))
+    return f"no longer exists: {sentence}" if sentence else None
