@@ -14,49 +14,26 @@ if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_
     # Imports take a moment: until `exit_code` handles Ctrl-C, it ends the program without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-import os
 import sys
 
 from evaluation.environment import missing_environment
-from evaluation.exit_codes import (
-    exit_code,
-    prepare_streams,
-    report,
-    start_logging,
-    too_small_limit,
-)
+from evaluation.exit_codes import exit_code, report, start_logging
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command of `python -m evaluation`."""
-    prepare_streams()
-    given = sys.argv[1:] if arguments is None else arguments
-    is_scoring = "score" in given[:2]
-    return exit_code(lambda: _run(given, is_scoring=is_scoring), is_scoring=is_scoring)
+    return exit_code(lambda: _run(arguments))
 
 
-def _run(arguments: list[str], *, is_scoring: bool) -> int:
-    fault = missing_environment() or _missing_folder()
-    fault = fault or (too_small_limit() if is_scoring else None)
-    if fault:
+def _run(arguments: list[str] | None) -> int:
+    if fault := missing_environment():
         return report(fault)
-    from evaluation.command_hints import note_command
     from evaluation.commands.parser import build_parser
 
     options = build_parser().parse_args(arguments)
     start_logging(options.verbose)
-    if "config" in options:
-        note_command(options.config)
     code: int = options.run(options)
     return code
-
-
-def _missing_folder() -> str | None:
-    try:
-        os.getcwd()
-    except OSError:
-        return "the current folder has been deleted; `cd` to one that exists"
-    return None
 
 
 if __name__ == "__main__":

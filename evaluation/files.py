@@ -2,8 +2,8 @@
 
 A file is written under a temporary name in its folder and then renamed. So it is complete or absent,
 also when two jobs write it at once. A link with its name is replaced, and the link's target stays
-unchanged, as others may share it; links to folders are followed. Folders, devices, pipes and sockets
-are never replaced. New files follow the umask.
+unchanged, as others may share it; links to folders are followed. What is no file, such as /dev/null, is
+never replaced. New files follow the umask.
 """
 
 import contextlib
@@ -12,10 +12,8 @@ import glob
 import hashlib
 import json
 import os
-import re
 import shutil
 import socket
-import stat
 import time
 import uuid
 from collections.abc import Iterable, Iterator
@@ -23,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.errors import OutputError
-from evaluation.regular_files import FILE_KINDS
 
 if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow again
     import pyarrow as pa
@@ -44,10 +41,11 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Provide a temporary path that is renamed to `path` at the end, or removed on error.
 
     Raises:
-        OutputError: When `path` is a folder, a device, a pipe or a socket, which stays unchanged.
+        OutputError: When `path` is a folder or a device, which stays unchanged.
     """
-    check_replaceable(path)
-    make_folder(path.parent)
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path}: is not a file; name another path")
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)
     try:
         with _naming(path, temporary):
@@ -58,55 +56,6 @@ def atomic_path(path: Path) -> Iterator[Path]:
             _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def check_replaceable(path: Path, *, follow: bool = False) -> None:
-    """Check that a file may be renamed to a path.
-
-    Args:
-        follow: Whether to check the target of a link, not the link itself.
-
-    Raises:
-        OutputError: When it is a folder, a device, a pipe or a socket.
-    """
-    try:
-        kind = FILE_KINDS.get(stat.S_IFMT(path.stat(follow_symlinks=follow).st_mode))
-    except FileNotFoundError:
-        kind = None
-    if kind is not None:
-        raise OutputError(
-            f"{path}: is {kind}, where a file is to be written; name another path or move it away"
-        )
-
-
-def link_target(path: Path) -> Path:
-    """Return the path to which a file that the user named is written, with links followed.
-
-    Returns:
-        The target of a link, even if it does not exist; otherwise the path itself.
-    """
-    check_replaceable(path, follow=True)
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
-
-
-def forget_link(path: Path) -> None:
-    """Remove a link at the path of a log, so that the log is not written to the link's target.
-
-    Raises:
-        OutputError: When it is not a file: opening a pipe would wait for its reader.
-    """
-    check_replaceable(path)
-    if path.is_symlink():
-        path.unlink()
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder and its parents; OSError names the path that prevents it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:  # raised for a file, or a broken link
-        reason = errno.ENOTDIR
-        raise NotADirectoryError(reason, os.strerror(reason), str(folder)) from None
 
 
 @contextlib.contextmanager
@@ -155,11 +104,6 @@ def remove_oldest(paths: Iterable[Path], *, most: int) -> None:
     with contextlib.suppress(OSError):
         for path in sorted(paths, key=os.path.getmtime)[:-most]:
             path.unlink(missing_ok=True)
-
-
-def without_temporary(text: str) -> str:
-    """Return a library's message with paths of `temporary_path` replaced by final ones."""
-    return re.sub(r"/\.([^/\s]+)\.[^/\s]+\+\d+\+[0-9a-f]{8}\.tmp", r"/\1", text)
 
 
 def is_temporary(path: Path) -> bool:

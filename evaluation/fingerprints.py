@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.files import as_utf8
-from evaluation.regular_files import open_regular
 
 
 def fingerprint(content: Any) -> str:
@@ -28,6 +27,6 @@ def unordered(content: Any) -> Any:
 
 
 def file_checksum(path: Path) -> str:
-    """Return the SHA-256 of a regular file in hex."""
-    with open_regular(path) as file:
+    """Return the SHA-256 of a file in hex."""
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

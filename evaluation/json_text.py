@@ -15,7 +15,7 @@ def load_json(text: str | bytes, *, finite: bool = False) -> Any:
             (UnicodeDecodeError) is not UTF-8.
     """
     if isinstance(text, bytes):
-        text = text.decode("utf-8")
+        text = text.decode("utf-8-sig")  # Windows begins a file with a byte-order mark
     try:
         return json.loads(
             text, object_pairs_hook=_unique, parse_constant=_no_number if finite else None

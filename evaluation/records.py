@@ -19,7 +19,6 @@ from pydantic import TypeAdapter
 
 from evaluation.files import write_json
 from evaluation.fingerprints import file_checksum, fingerprint, unordered
-from evaluation.regular_files import read_text
 
 FOLDER = ".made"
 
@@ -85,7 +84,9 @@ def write_record(
 def read_record(folder: Path, step: str) -> Record | None:
     """Return a step's record; None if it is missing or damaged: the step then runs again."""
     try:
-        return _RECORD.validate_json(read_text(record_path(folder, step)), strict=True)
+        return _RECORD.validate_json(
+            record_path(folder, step).read_text(encoding="utf-8"), strict=True
+        )
     except (OSError, ValueError):
         return None
 

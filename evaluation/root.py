@@ -16,6 +16,11 @@ ROOT = _INSTALLED if IS_INSTALLED else _PACKAGE.parent
 package and no other, so that the Python of another environment can import it."""
 
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
+CONFIG_VARIABLE = "EVALUATION_CONFIG"
+"""Environment variable with the configuration file of a run, for its jobs and for commands."""
+
+DEFAULT_CONFIG = Path("config/config.yaml")
+
 PROFILE = ROOT / "slurm_profile"
 PROFILES = ROOT / "profiles"
 SUITES = ROOT / "task_suites"

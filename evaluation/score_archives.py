@@ -10,8 +10,6 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaluation.regular_files import open_regular
-
 log = logging.getLogger(__name__)
 
 _BROKEN = (
@@ -29,27 +27,24 @@ _BROKEN = (
 def archived_names(archive: Path) -> list[str]:
     """Return the names of an archive's files; none if it is missing or damaged, which reading reports."""
     try:
-        with _damage_as_error(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
+        with _damage_as_error(), zipfile.ZipFile(archive) as opened:
             return opened.namelist()
     except (FileNotFoundError, _DamagedError):
         return []
 
 
 def file_bytes(path: Path) -> bytes | None:
-    """Return a file's bytes: none (damaged) for a pipe or device, None if it is missing."""
+    """Return a file's bytes; None if it is missing."""
     try:
-        with _damage_as_error(), open_regular(path) as file:
-            return file.read()
+        return path.read_bytes()
     except FileNotFoundError:
         return None
-    except _DamagedError:
-        return b""
 
 
 def member_bytes(archive: Path, name: str) -> bytes | None:
     """Return the bytes of a file in an archive, None if missing or damaged; set aside what cannot be listed."""
     try:
-        with _damage_as_error(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
+        with _damage_as_error(), zipfile.ZipFile(archive) as opened:
             known = name in opened.namelist()
             try:
                 with _damage_as_error():

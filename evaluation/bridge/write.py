@@ -17,7 +17,6 @@ from evaluation.bridge.previous_stage import previous_deltas
 from evaluation.bridge.recipes import item_noise
 from evaluation.bridge.recommendation import no_step, recommend
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
-from evaluation.command_hints import evaluation
 from evaluation.dependencies.making import Made
 from evaluation.dependencies.places import Place
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
@@ -208,7 +207,7 @@ def _read_steps(
 
 def _read_step(plan: StagePlan, step: Candidate) -> StepDeltas:
     path, objectives = plan.step_folder(step) / DELTAS, len(plan.stage.objective)
-    again = evaluation(f"deltas --stage {plan.name} {candidate_option(step)}")
+    again = f"python -m evaluation deltas --stage {plan.name} {candidate_option(step)}"
     content = StepDeltas.read(path)
     if len(content.objectives) != objectives:
         raise ResultsError(

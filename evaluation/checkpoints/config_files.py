@@ -1,7 +1,7 @@
 """Read the configuration files of checkpoints strictly: JSON, YAML, and their keys by type.
 
-A file is refused if it is not a regular file, is larger than any configuration, is not UTF-8, has a key
-twice, or holds text that cannot be written again. Every error names the file.
+A file is refused if it is larger than any configuration, is not UTF-8, has a key twice, or
+holds text that cannot be written again. Every error names the file.
 """
 
 import contextlib
@@ -14,7 +14,6 @@ from typing import Any
 
 from evaluation.errors import CheckpointError, ConfigError
 from evaluation.json_text import is_unicode, load_json
-from evaluation.regular_files import open_regular
 from evaluation.settings import yaml_files
 from evaluation.wording import kind_of
 
@@ -45,12 +44,12 @@ def os_errors_named(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def open_file(path: Path) -> Iterator[BufferedReader]:
     """Open a checkpoint's file to read its bytes; whatever the system refuses is a CheckpointError."""
-    with os_errors_named(path), open_regular(path) as file:
+    with os_errors_named(path), open(path, "rb") as file:
         yield file
 
 
 def exists(path: Path) -> bool:
-    """Return whether anything exists at a path, also a broken link or pipe, which reading refuses."""
+    """Return whether anything exists at a path, also a broken link, which reading refuses."""
     return path.exists() or path.is_symlink()
 
 
@@ -61,7 +60,7 @@ def configuration_file(checkpoint: Path) -> Path | None:
 
 
 def read_text(path: Path) -> str:
-    """Read a regular UTF-8 file of at most 64 MiB.
+    """Read a UTF-8 file of at most 64 MiB.
 
     Raises:
         CheckpointError: It cannot be read, is too large, or is not UTF-8.

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from evaluation.checkpoints.headers import weight_files
 from evaluation.errors import CheckpointError
-from evaluation.regular_files import open_regular
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ class Prefetch:
         buffer, size = bytearray(_CHUNK_BYTES), 0
         try:
             for path in weight_files(checkpoint):
-                with open_regular(path) as file:
+                with open(path, "rb") as file:
                     while not self._is_stopped.is_set() and (count := file.readinto(buffer)):
                         size += count
         except (OSError, CheckpointError) as error:

@@ -5,7 +5,6 @@ import logging
 import math
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,7 +17,6 @@ from evaluation.checkpoints.config_files import exists
 from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.headers import TORCH_NAMES
 from evaluation.errors import CheckpointError, ScoringError, UnsupportedCheckpoint
-from evaluation.regular_files import check_regular
 from evaluation.wording import first_few, one_line, reason_of
 
 if TYPE_CHECKING:
@@ -96,7 +94,6 @@ def _without_its_report() -> Iterator[None]:
 @contextlib.contextmanager
 def _errors_as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
     _check_sizes(checkpoint)
-    _check_regular_files(checkpoint.path)
     _check_whole_model(checkpoint)
     try:
         yield
@@ -141,16 +138,6 @@ def _check_sizes(checkpoint: Checkpoint) -> None:
                     f"weights can hold ({len(entries)} tensors, {largest:,} numbers in the largest); "
                     "config.json and weights are of different models"
                 )
-
-
-def _check_regular_files(folder: Path) -> None:
-    """Raise CheckpointError for a pipe or socket, on which transformers would wait."""
-    for path in sorted(folder.iterdir()):
-        try:
-            if not path.is_dir():
-                check_regular(path)
-        except OSError as error:
-            raise CheckpointError(f"{path}: cannot be read ({error.strerror}); remove it") from None
 
 
 def _check_tied(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:

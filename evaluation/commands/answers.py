@@ -4,7 +4,6 @@ import argparse
 import json
 import sys
 
-from evaluation.command_hints import snakemake
 from evaluation.commands import (
     Commands,
     a_name,
@@ -23,7 +22,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(
         commands, _verify_answers, "verify a JSONL file of completions (id, completion, sample)"
     )
-    command.add_argument("completions", type=a_path, help="JSONL: a file, a pipe, or -")
+    command.add_argument("completions", type=a_path, help="JSONL, also gzipped")
     command.add_argument(
         "--task", type=a_name, required=True, help="generation task that was completed"
     )
@@ -109,7 +108,7 @@ def _import_completions(options: argparse.Namespace) -> int:
         options.completions,
         (options.engine, options.engine_version),
     )
-    print(f"{stored} completions stored; the next run verifies them: `{snakemake(plan.name)}`")
+    print(f"{stored} completions stored; the next run verifies them: `snakemake {plan.name}`")
     return 0
 
 
@@ -117,14 +116,11 @@ def _verify_answers(options: argparse.Namespace) -> int:
     """Verify a file of completions, and print the pass rates as JSON."""
     from evaluation.files import write_jsonl
     from evaluation.grading.by_hand import check_verified, verify_by_hand
-    from evaluation.output_files import check_replaces_nothing, output_file
 
-    if options.output is not None:  # before minutes are spent
-        check_replaces_nothing(options.output, [options.completions])
     plan = _plan_with(configured_plans(options), options)
     rows, summary = verify_by_hand(plan, options.task, options.completions)
     if options.output is not None:
-        write_jsonl(output_file(options.output, [options.completions]), rows)
+        write_jsonl(options.output, rows)
     print(json.dumps(summary, indent=1), flush=True)
     check_verified(plan, rows)
     return 0
@@ -143,7 +139,6 @@ def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> Stag
 def _curriculum(options: argparse.Namespace) -> int:
     """Write the ids of prompts, ordered by pass rate."""
     from evaluation.files import write_text
-    from evaluation.output_files import output_file
     from evaluation.reporting.curriculum import check_ids, stored_rates
     from evaluation.reporting.curriculum import curriculum as choose
 
@@ -161,7 +156,6 @@ def _curriculum(options: argparse.Namespace) -> int:
     if options.output is None:
         sys.stdout.write(text)
     else:
-        read = [] if options.known is None else [options.known]
-        write_text(output_file(options.output, read), text)
+        write_text(options.output, text)
     print(f"{len(chosen)} prompts", file=sys.stderr)
     return 0

@@ -19,7 +19,6 @@ from evaluation.commands import (
     whole_number,
 )
 from evaluation.errors import ConfigError
-from evaluation.terminal_layout import show
 
 if TYPE_CHECKING:
     from evaluation.checkpoints.format import Checkpoint
@@ -110,7 +109,7 @@ def _inspect(options: argparse.Namespace) -> int:
         return 0
     width = max(map(len, facts))
     for name, value in facts.items():
-        show(f"{name:<{width}}  {json.dumps(value) if isinstance(value, dict | list) else value}")
+        print(f"{name:<{width}}  {json.dumps(value) if isinstance(value, dict | list) else value}")
     return 0
 
 

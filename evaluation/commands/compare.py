@@ -19,10 +19,8 @@ from evaluation.commands import (
 )
 from evaluation.errors import BridgeError, ConfigError, ResultsError
 from evaluation.files import write_text
-from evaluation.output_files import output_file
 from evaluation.results.comparison_file import COMPARISON_FILES, Comparison, RunComparison
 from evaluation.settings.runs import By
-from evaluation.terminal_layout import show
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -157,7 +155,7 @@ def _ended(
     if options.json:
         print_json(Comparison(protocol=protocol.BRIDGE, comparisons=(compared,)))
     else:
-        show(as_text(compared))
+        print(as_text(compared))
     is_worse = is_worse_at_last(compared)
     if is_worse is None and options.fail_on_regression:
         raise BridgeError(
@@ -182,15 +180,15 @@ def _table(options: argparse.Namespace) -> int:
         content = columns_as_json(columns, folders, notes).model_dump(mode="json")
         text = json.dumps(content, indent=1) + "\n"
     else:
-        text = columns_in(options.format, columns, is_whole=options.output is not None)
+        text = columns_in(options.format, columns)
     if options.output is None:
         sys.stdout.write(text)
     else:
-        write_text(output_file(options.output), text)
+        write_text(options.output, text)
     for note in notes:
-        show(note, sys.stderr)
+        print(note, file=sys.stderr)
     if options.format == "text" and not options.json:
-        show(LEGEND, sys.stderr)
+        print(LEGEND, file=sys.stderr)
     return 0
 
 

@@ -17,7 +17,6 @@ from evaluation.commands import (
     whole_number,
 )
 from evaluation.errors import ConfigError
-from evaluation.terminal_layout import show
 
 if TYPE_CHECKING:
     from evaluation.reporting.sharing.shared_results import SharedCheckpoint
@@ -87,7 +86,7 @@ def _curves(options: argparse.Namespace) -> int:
     then = "view them with `tensorboard --logdir`"
     if options.format == "wandb":
         then = f"send them with `wandb sync {shlex.quote(f'{options.output}/wandb')}/offline-run-*`"
-    show(f"{number} values in {options.output}; {then}")
+    print(f"{number} values in {options.output}; {then}")
     return 0
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import yaml
 
-from evaluation.command_hints import LOCAL_PROFILE, program
 from evaluation.commands import Commands, a_name, a_pair, a_path, add_command
 from evaluation.commands.init_questions import ask
 from evaluation.errors import ConfigError
@@ -145,9 +144,10 @@ def _init(options: argparse.Namespace) -> int:
     for note in start.notes():
         print(f"note: {note}")
     print(f"{folder} has {names}. Next:\n\n    cd {shlex.quote(str(folder))}")
-    suite = "staged-evaluation" if IS_INSTALLED else program(folder)
+    package = f"PYTHONPATH={shlex.quote(str(ROOT))} python -m evaluation"
+    package = "staged-evaluation" if IS_INSTALLED else package
     how = _how(options.cluster)
-    for command in (f"snakemake prefill {how}", f"{suite} doctor", f"snakemake {how}"):
+    for command in (f"snakemake prefill {how}", f"{package} doctor", f"snakemake {how}"):
         print(f"    {command}")
     return 0
 
@@ -216,7 +216,7 @@ def _is_slurm(cluster: str | None) -> bool:
 
 def _profile(cluster: str | None) -> str:
     """Return the name of the profile's folder."""
-    return PROFILE.name if _is_slurm(cluster) else LOCAL_PROFILE
+    return PROFILE.name if _is_slurm(cluster) else "profile"
 
 
 def _how(cluster: str | None) -> str:

@@ -2,9 +2,7 @@
 
 import argparse
 import os
-import re
 import sys
-import textwrap
 from typing import Any, NoReturn
 
 from evaluation.commands import (
@@ -21,7 +19,6 @@ from evaluation.commands import (
     view,
     watch,
 )
-from evaluation.terminal_layout import show
 from evaluation.version import __version__
 from evaluation.withdrawn import instead
 from evaluation.wording import did_you_mean
@@ -32,25 +29,8 @@ INSTALLED = "staged-evaluation"
 """Name of the program that installing the package provides."""
 
 
-class _UsageFormatter(argparse.HelpFormatter):
-    """Wraps the usage to the terminal's width, also if options exclude one another."""
-
-    def _format_usage(self, *given: Any) -> str:
-        width, self._width = self._width, sys.maxsize
-        line = super()._format_usage(*given).strip()
-        self._width = width
-        line = re.sub(r"(--?[\w-]+) (?=[A-Z{])", "\\1\N{NO-BREAK SPACE}", line)
-        lines = textwrap.wrap(
-            line, max(width, 20), subsequent_indent="    ", break_on_hyphens=False
-        )
-        return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ") + "\n\n"
-
-
 class Parser(argparse.ArgumentParser):
     """A parser whose errors name the nearest command, choice or option."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**{"formatter_class": _UsageFormatter, **given})
 
     def parse_known_args(self, *given: Any, **named: Any) -> Any:
         """Parse the command line, and refuse words that no option accepts."""
@@ -78,9 +58,13 @@ class Parser(argparse.ArgumentParser):
         for word in (word.partition("=")[0] for word in words):
             if word.startswith("--") and not any(name.startswith(word) for name in names):
                 hint = instead("option", word) or did_you_mean(word, names)
-                message += f"; option {word} {hint}" if instead("option", word) else hint and f"; no option {word}{hint}"
+                message += (
+                    f"; option {word} {hint}"
+                    if instead("option", word)
+                    else hint and f"; no option {word}{hint}"
+                )
         self.print_usage(sys.stderr)
-        show(f"{self.prog}: error: {message}", sys.stderr)
+        print(f"{self.prog}: error: {message}", file=sys.stderr)
         self.exit(2)
 
 

@@ -5,7 +5,6 @@
 
 import argparse
 import os
-import sys
 
 from evaluation.commands import (
     Commands,
@@ -23,7 +22,6 @@ from evaluation.commands import (
 from evaluation.commands.checkpoint import add_use_mup
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.settings.planning import named_stage
-from evaluation.terminal_layout import show
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -67,14 +65,12 @@ def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
-    command.add_argument(
-        "--requests", type=a_path, required=True, help="JSONL, also gzipped: a file, a pipe, or -"
-    )
+    command.add_argument("--requests", type=a_path, required=True, help="JSONL, also gzipped")
     command.add_argument(
         "--output",
         type=a_path,
         required=True,
-        help="FILE.jsonl, which appears whole at the end; a pipe, a device or - is written through",
+        help="FILE.jsonl, which appears whole at the end",
     )
     command.add_argument(
         "--tokenizer", type=a_name, help="hub id or folder (default: the checkpoint's)"
@@ -96,7 +92,7 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.json:
         print_json(as_json(checks))
     else:
-        show(screen(checks))
+        print(screen(checks))
     faulty = [check.name for check in checks if check.state == "fault"]
     if faulty and options.gate:
         stage = f" of {options.stage}" if options.stage else ""
@@ -138,7 +134,6 @@ def _expect(options: argparse.Namespace) -> int:
 def _loglikelihood(options: argparse.Namespace) -> int:
     """Score a file of contexts and continuations."""
     os.environ.update(OFFLINE)
-    from evaluation.scoring.request_files import is_standard_output
     from evaluation.scoring.requests import score_request_file
 
     rows = score_request_file(
@@ -151,6 +146,5 @@ def _loglikelihood(options: argparse.Namespace) -> int:
         max_length=options.max_length,
         use_mup=options.use_mup,
     )
-    stream = sys.stderr if is_standard_output(options.output) else sys.stdout
-    print(f"{rows} rows written to {options.output}", file=stream)
+    print(f"{rows} rows written to {options.output}")
     return 0

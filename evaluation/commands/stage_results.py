@@ -23,7 +23,6 @@ from evaluation.errors import ConfigError
 from evaluation.exit_codes import report
 from evaluation.records import RECORDED
 from evaluation.settings.planning import named_stage
-from evaluation.terminal_layout import show
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -81,7 +80,7 @@ def _bridge_table(options: argparse.Namespace) -> int:
     if options.json:
         print_json(bridge_verdicts(plans))
     else:
-        show(table(plans))
+        print(table(plans))
     return 0
 
 
@@ -105,5 +104,5 @@ def _status(options: argparse.Namespace) -> int:
     if options.json:
         print_json(Status.model_validate_json(json.dumps({"stages": statuses})))
     else:
-        show(status_table(statuses))
+        print(status_table(statuses))
     return 0 if all(entry["complete"] for entry in statuses.values()) else 1

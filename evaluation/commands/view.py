@@ -10,7 +10,6 @@ from evaluation.errors import ConfigError
 from evaluation.settings import effective
 from evaluation.settings.config import Config, load_config
 from evaluation.settings.planning import plan_stages
-from evaluation.terminal_layout import show
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -37,7 +36,10 @@ def _view(options: argparse.Namespace) -> int:
     config = _configuration(options)
     plans = plan_stages(with_known_steps(config))
     server, address = make_server(Viewer(Path(config.results), plans), options.port)
-    show(f"{address} has the pages, {address}-/ all questions and answers; Ctrl-C ends it")
+    print(
+        f"{address} has the pages, {address}-/ all questions and answers; Ctrl-C ends it",
+        flush=True,
+    )
     try:
         server.serve_forever()
     except KeyboardInterrupt:
@@ -55,7 +57,7 @@ def _configuration(options: argparse.Namespace) -> Config:
     stored = sorted(folder.glob("*.yaml"), key=lambda path: path.stat().st_mtime)
     config = load_config(stored[-1] if stored else options.config)
     if stored and not effective.names_working_folder(stored[-1]):
-        show(
+        print(
             f"{stored[-1]}: does not say which folder its relative paths belong to, as an earlier version "
             f"wrote it; they are looked for in {os.getcwd()}",
             sys.stderr,

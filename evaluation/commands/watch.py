@@ -4,7 +4,6 @@ import argparse
 import os
 import signal
 
-from evaluation.command_hints import configured, note_run
 from evaluation.commands import Commands, add_configured, finite_number, whole_number
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
@@ -72,7 +71,6 @@ def _watch(options: argparse.Namespace) -> int:
     config = load_config(options.config)
     if options.stage is not None:
         named_stage(config.stages, options.stage, options.config)
-    note_run([*options.snakemake, *configured(options.config)])
     settings = Options(
         configuration=options.config.absolute(),
         stages=(options.stage,) if options.stage else tuple(config.stages),

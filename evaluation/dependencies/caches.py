@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
-from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError, SourceError
 from evaluation.prefill.definitions import (
     Define,
@@ -197,10 +196,10 @@ def check_current(states: CacheStates, entry: CacheEntry) -> Record:
     """Return the record of an entry that is current; raise CacheError with what is wrong with it."""
     record = states.record(entry)
     if record is None or states.state(entry) == "missing":
-        raise CacheError(f"{entry.folder} is not prefilled; run `{snakemake('prefill')}`")
+        raise CacheError(f"{entry.folder} is not prefilled; run `snakemake prefill`")
     if states.state(entry) == "stale":
         check_entry(entry.folder, states.wanted(entry) or record.key)  # names what is wrong
         raise CacheError(
-            f"{entry.folder} was made from other data than there is now; run `{snakemake('prefill')}`"
+            f"{entry.folder} was made from other data than there is now; run `snakemake prefill`"
         )
     return record

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import Subject
-from evaluation.regular_files import read_text
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
@@ -80,7 +79,7 @@ def _last_speed(plan: StagePlan) -> float | None:
     files = [*plan.results.glob(f"by_checkpoint/*/{name}"), *plan.results.glob(f"bridge/{name}")]
     for path in sorted(files, key=lambda file: -file.stat().st_mtime):
         try:
-            speed = json.loads(read_text(path)).get("tokens_per_second")
+            speed = json.loads(path.read_text(encoding="utf-8")).get("tokens_per_second")
         except (OSError, ValueError, AttributeError):  # a damaged file has no speed
             continue
         if isinstance(speed, int | float) and speed > 0:

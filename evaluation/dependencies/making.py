@@ -6,7 +6,6 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, cast
 
-from evaluation.command_hints import snakemake
 from evaluation.dependencies.places import Place, Target, place_of
 from evaluation.dependencies.steps import STEPS, Step, key_of, records_of, sources
 from evaluation.errors import ResultsError
@@ -56,8 +55,9 @@ def _error_of(
     """Return the first error of what a step reads; raise ResultsError for what is not there."""
     for (step, where), record in zip(read, records, strict=True):
         if record is None:
-            again = snakemake(place.plan.name)
-            raise ResultsError(f"{where.folder}: no {step.noun} yet; run `{again}`")
+            raise ResultsError(
+                f"{where.folder}: no {step.noun} yet; run `snakemake {place.plan.name}`"
+            )
     for (step, where), record in zip(read, records, strict=True):
         if record and record.error:
             other = f"the {where.label} has no {step.noun}: "

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject
-from evaluation.command_hints import snakemake
 from evaluation.dependencies.estimates import estimate_answers
 from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
@@ -45,7 +44,7 @@ def _findings(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
             yield Finding(
                 "fault",
                 plan.name,
-                f"{plan.nltk_data} lacks NLTK's {', '.join(lacking)}; run `{snakemake('prefill')}`",
+                f"{plan.nltk_data} lacks NLTK's {', '.join(lacking)}; run `snakemake prefill`",
             )
             return
     yield from _golds(plans, caches)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import (
     CacheEntry,
     CacheStates,
@@ -105,7 +104,7 @@ def check_offline(plans: Collection[StagePlan], caches: Caches) -> Check:
     findings = []
     lacking = [plan.name for plan in plans if not caches.complete(plan)]
     if lacking:
-        sentence = f"jobs of {', '.join(lacking)} would stop without the caches above; run `{snakemake('prefill')}`"
+        sentence = f"jobs of {', '.join(lacking)} would stop without the caches above; run `snakemake prefill`"
         findings.append(Finding("fault", "", sentence))
     for plan in plans:
         if plan.stage.command:

@@ -1,13 +1,13 @@
 """Findings of the checks, and their table for the terminal."""
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from evaluation.escaping import terminal_text
+from tabulate import tabulate
+
+from evaluation.escaping import printable_lines
 from evaluation.results.command_output import CheckRow, CheckState, DoctorReport, FindingRow
-from evaluation.terminal_layout import as_shown, terminal_width
 from evaluation.wording import first_few
 
 State = CheckState
@@ -70,18 +70,10 @@ def as_json(checks: Sequence[Check]) -> DoctorReport:
 
 
 def screen(checks: Sequence[Check]) -> str:
-    """Return the table of all checks, then a sentence for each kind of finding, to fit the terminal."""
-    names = max(len(check.name) for check in checks)
-    width = terminal_width(sys.stdout)
-    room = None if width is None else max(width - names - 11, 20)
-    lines, more = [], as_shown("…", sys.stdout)
-    for check in checks:
-        text = as_shown(check.summary, sys.stdout)
-        text = text if room is None or len(text) <= room else text[: room - len(more)] + more
-        lines.append(f"{check.name:<{names}}  {check.state:<7}  {text}")
-    for check in checks:
-        lines += _sentences(check)
-    return "\n".join(line.rstrip() for line in lines)
+    """Return the table of all checks, then a sentence for each kind of finding."""
+    rows = [(check.name, check.state, check.summary) for check in checks]
+    table = tabulate(rows, tablefmt="plain", disable_numparse=True)
+    return "\n".join([table, *(line for check in checks for line in _sentences(check))])
 
 
 def _sentences(check: Check) -> Iterator[str]:
@@ -89,7 +81,7 @@ def _sentences(check: Check) -> Iterator[str]:
     for finding in sorted(check.findings, key=lambda each: -_STATES.index(each.state)):
         groups.setdefault((finding.state, _remedy(finding.sentence)), []).append(finding)
     for group in list(groups.values())[:_SENTENCES]:
-        yield f"\n{group[0].state}: {check.name}{_subjects(group)}\n    {terminal_text(group[0].sentence)}"
+        yield f"\n{group[0].state}: {check.name}{_subjects(group)}\n    {printable_lines(group[0].sentence)}"
     left = [finding for group in list(groups.values())[_SENTENCES:] for finding in group]
     if left:
         yield f"\n{check.name}: {len(left)} more findings of other kinds; --json lists them all"

@@ -11,13 +11,12 @@ from pathlib import Path
 from evaluation.checkpoints.locations import Merge
 from evaluation.checkpoints.merge import check_members
 from evaluation.checkpoints.subjects import Subject, stage_steps, step_subject
-from evaluation.command_hints import CONFIG_VARIABLE
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ConfigError, GpuFault
-from evaluation.exit_codes import exit_code, prepare_streams, report, start_logging
-from evaluation.files import forget_link
+from evaluation.exit_codes import exit_code, report, start_logging
 from evaluation.records import RECORDED
+from evaluation.root import CONFIG_VARIABLE
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stage
@@ -80,7 +79,6 @@ def _serve(stage: str, *, scores_only: bool) -> None:
     """
     from evaluation.checkpoints.prefetch import PREFETCH
 
-    prepare_streams()
     start_logging()
     plan = plan_stage(load_config(os.environ[CONFIG_VARIABLE]), stage)
     # The pipes keep descriptors of their own: 1 and 2 become each step's log, and anything that a library
@@ -94,7 +92,7 @@ def _serve(stage: str, *, scores_only: bool) -> None:
         subject, before = step_subject(plan, step), _worked()
         score = partial(score_checkpoint, subject, scores_only=scores_only)
         faults: list[GpuFault] = []
-        code = exit_code(partial(_noting_faults, score, faults), is_scoring=True)
+        code = exit_code(partial(_noting_faults, score, faults))
         sys.stdout.flush()
         os.dup2(errors, 1)
         os.dup2(errors, 2)
@@ -130,7 +128,6 @@ def _noting_faults(score: Callable[[], int], faults: list[GpuFault]) -> int:
 def _write_to(path: Path) -> None:
     """Send all output to a file, including what Python prints when it crashes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    forget_link(path)
     with open(path, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)

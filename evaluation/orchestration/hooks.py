@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import Subject, stage_candidates, stage_subjects
-from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import CacheEntry, check_current, stage_entries
 from evaluation.dependencies.estimates import estimate_answers
 from evaluation.dependencies.making import make
@@ -24,7 +23,6 @@ from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.notification import send
 from evaluation.orchestration.outputs_on_disk import (
     check_writable,
-    remove_special_files,
     reset_future_times,
 )
 from evaluation.orchestration.pace import earlier_seconds
@@ -42,7 +40,6 @@ from evaluation.records import recorded_error
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
 from evaluation.settings.plan import StagePlan
-from evaluation.terminal_layout import show, spell_signs
 from evaluation.wording import did_you_mean
 
 _FIXED = ("all", "prefill")
@@ -60,7 +57,6 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
     """
     from snakemake.logging import logger
 
-    spell_signs()
     internals = Internals(workflow)
     if internals.is_module:
         _prepare_as_module(workflow, inputs, keep)
@@ -164,7 +160,6 @@ def start(workflow: Any) -> None:
         shutil.rmtree(left, ignore_errors=True)
     jobs = internals.due_jobs
     for job in jobs:
-        remove_special_files(map(Path, job.output))
         reset_future_times(map(Path, job.input))
     if log := running_log():
         log.pace.earlier = earlier_seconds(jobs)
@@ -241,7 +236,7 @@ def _vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
         return ""
     return (
         f"{len(missing)} prefilled files are missing, such as {missing[0]}. Jobs that need them end without "
-        f"their output files; `{snakemake('prefill')}` makes them again."
+        f"their output files; `snakemake prefill` makes them again."
     )
 
 
@@ -281,4 +276,4 @@ def _make_after_failure(
 
 def _show(text: str) -> None:
     if text:
-        show(f"\n{text}\n", sys.stderr)
+        print(f"\n{text}\n", file=sys.stderr, flush=True)

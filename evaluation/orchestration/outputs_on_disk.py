@@ -10,13 +10,6 @@ from evaluation.dependencies.caches import CacheEntry, CacheStates
 from evaluation.orchestration.stops import RunError
 
 
-def remove_special_files(outputs: Iterable[Path]) -> None:
-    """Remove pipes, devices and links to them from the outputs: Snakemake would copy them for ever."""
-    for path in outputs:
-        if os.path.lexists(path) and not path.is_file() and not path.is_dir():
-            path.unlink()
-
-
 def reset_future_times(inputs: Iterable[Path]) -> None:
     """Set times in the future, which a wrong clock left, to now; raise RunError for another user's file.
 

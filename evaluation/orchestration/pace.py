@@ -10,7 +10,6 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from evaluation.regular_files import read_text
 from evaluation.wording import time_in_words
 
 _LONG = ("score", "prefill")
@@ -94,7 +93,9 @@ def earlier_seconds(jobs: Any) -> dict[str, float]:
 
 def _times(path: Path) -> list[float]:
     try:
-        return [float(json.loads(line)["s"]) for line in read_text(path).splitlines()]
+        return [
+            float(json.loads(line)["s"]) for line in path.read_text(encoding="utf-8").splitlines()
+        ]
     except (OSError, ValueError, TypeError, KeyError):
         return []
 

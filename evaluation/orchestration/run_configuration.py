@@ -10,30 +10,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.command_hints import CONFIG_VARIABLE, note_run
 from evaluation.commits import commit_of
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.errors import ConfigError
+from evaluation.root import CONFIG_VARIABLE
 from evaluation.settings.config import Config, load_config, validate_config
 from evaluation.settings.effective import FOLDER, effective_path, write_effective
 from evaluation.settings.yaml_files import read_yaml
 
 
 def run_config(
-    content: dict[str, Any], is_main: bool, files: Sequence[str | Path], arguments: Sequence[str]
+    content: dict[str, Any], is_main: bool, files: Sequence[str | Path]
 ) -> tuple[Config, Path]:
     """Return the configuration of a run and its file, which `keep_config` writes and jobs read.
 
     Args:
         content: The configuration as Snakemake merged it from `files` and the command line.
-        arguments: The run's command line, which messages repeat, except in runs that a watcher
-            started (recognized by their file).
     """
     if not is_main and CONFIG_VARIABLE in os.environ:
         path = Path(os.environ[CONFIG_VARIABLE])
         return load_config(path), path
-    if is_main and not any(_is_effective(Path(file)) for file in files):
-        note_run(arguments)
     for file in files:
         if Path(file).suffix in (".yaml", ".yml"):
             read_yaml(Path(file))

@@ -28,8 +28,6 @@ from evaluation.files import write_json, write_text
 from evaluation.orchestration import submission
 from evaluation.orchestration.internals import Internals, keep_unanswered, value_of
 from evaluation.orchestration.processes import Process, process
-from evaluation.regular_files import read_text
-from evaluation.terminal_layout import show
 
 _RECORDS = Path(".snakemake") / "slurm_runs"
 """Has a file for each run, named like all jobs of the run, that identifies its process."""
@@ -109,7 +107,7 @@ def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
     """
     ended = []
     for path in sorted(records.glob("*.json")):
-        content = json.loads(read_text(path))
+        content = json.loads(path.read_text(encoding="utf-8"))
         if Process(content["host"], content["pid"], content["started"]).alive:
             continue
         try:
@@ -192,7 +190,7 @@ def _command(*command: str, seconds: float = 60) -> str:
 
 
 def _report(sentence: str) -> None:
-    show(sentence, sys.stderr)
+    print(sentence, file=sys.stderr, flush=True)
 
 
 def _known_accounts() -> list[str]:

@@ -7,10 +7,8 @@ from snakemake.exceptions import WorkflowError
 
 from evaluation.checkpoints.locations import absent_folder
 from evaluation.checkpoints.subjects import Subject, steps_so_far
-from evaluation.command_hints import evaluation
 from evaluation.errors import EvaluationError
-from evaluation.escaping import terminal_text
-from evaluation.exit_codes import machine_fault, out_of_memory
+from evaluation.escaping import printable_lines
 from evaluation.wording import no_such
 
 Arguments = ParamSpec("Arguments")
@@ -29,15 +27,11 @@ def or_stop(
     *arguments: Arguments.args,
     **keywords: Arguments.kwargs,
 ) -> Returned:
-    """Call a function; turn its errors, and those of the machine, into a RunError."""
+    """Call a function; turn its errors, and those of the system, into a RunError."""
     try:
         return function(*arguments, **keywords)
-    except EvaluationError as error:
-        raise RunError(terminal_text(str(error))) from None
-    except OSError as error:
-        raise RunError(machine_fault(error)) from None
-    except MemoryError:
-        raise RunError(out_of_memory()) from None
+    except (EvaluationError, OSError) as error:
+        raise RunError(printable_lines(str(error))) from None
 
 
 def require_checkpoint(subject: Subject) -> None:
@@ -51,7 +45,9 @@ def require_checkpoint(subject: Subject) -> None:
             raise RunError(f"stages.{subject.plan.name}.steps: {unknown}; {absent}: no checkpoint")
         wait = "wait until it is saved"
         if subject.role == "step":
-            wait += f" (`{evaluation(f'watch --stage {subject.plan.name}')}` scores the others now)"
+            wait += (
+                f" (`python -m evaluation watch --stage {subject.plan.name}` scores the others now)"
+            )
         raise RunError(
             f"stages.{subject.plan.name}.{place}: {absent}: no checkpoint there (no model_config.json, "
             f"config.yaml or config.json); correct its path, {wait}, or take it out of "

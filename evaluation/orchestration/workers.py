@@ -18,11 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evaluation.allowance import THREADS, usable_cores
-from evaluation.command_hints import CONFIG_VARIABLE
 from evaluation.errors import ConfigError, ScoringError
 from evaluation.orchestration.checkpoints import SCORES_ONLY
 from evaluation.records import RECORDED
 from evaluation.results.job_logs import last_error
+from evaluation.root import CONFIG_VARIABLE
 from evaluation.scoring.visible_gpus import VISIBLE, in_groups, visible_names
 from evaluation.settings.computing import GPUS
 from evaluation.settings.plan import StagePlan

@@ -19,7 +19,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.entries import check_files, damaged, read_meta
-from evaluation.regular_files import open_regular
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 
@@ -198,7 +197,7 @@ def data_offset(path: Path, size: int) -> int:
     Raises:
         ValueError: The file holds a tensor of another size, or compresses it.
     """
-    with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+    with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
         record = next(entry for entry in archive.infolist() if entry.filename.endswith("/data/0"))
         if record.file_size != size or record.compress_type != zipfile.ZIP_STORED:
             raise ValueError(f"{path}: it holds {record.file_size} bytes, not {size}")
@@ -262,7 +261,7 @@ def _read(folder: Path, name: str, line: type[Line]) -> tuple[list[Line], dict[s
 
 
 def _lines(path: Path, model: type[Line]) -> Iterator[Line]:
-    with open_regular(path) as lines:
+    with open(path, "rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 yield model.model_validate_json(line)

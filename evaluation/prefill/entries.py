@@ -14,13 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError
 from evaluation.files import temporary_path, write_json
 from evaluation.fingerprints import file_checksum
 from evaluation.json_text import load_json
 from evaluation.records import is_intact, read_record, write_record
-from evaluation.regular_files import open_regular
 
 STEP = "prefill"
 """Name of an entry's record, whose key is the entry's definition."""
@@ -39,11 +37,10 @@ def read_meta(folder: Path) -> dict[str, Any]:
     """
     path = folder / META
     try:
-        with open_regular(path) as file:
-            meta = load_json(file.read())
+        meta = load_json(path.read_bytes())
     except FileNotFoundError:
         raise CacheError(
-            f"{folder} is not prefilled (no {META}); run `{snakemake('prefill')}`"
+            f"{folder} is not prefilled (no {META}); run `snakemake prefill`"
         ) from None
     except OSError as error:
         raise _unreadable(path, error) from None
@@ -98,7 +95,7 @@ def check_entry(folder: Path, definition: str) -> dict[str, Any]:
     check_files(folder, meta, tuple(meta["checksum"]))
     if meta.get("definition") != definition:
         raise CacheError(
-            f"{folder} was made under other settings than those of the configuration; run `{snakemake('prefill')}`"
+            f"{folder} was made under other settings than those of the configuration; run `snakemake prefill`"
         )
     return meta
 
@@ -204,5 +201,5 @@ def _unreadable(path: Path, error: OSError) -> CacheError:
 def damaged(path: Path, what: str) -> CacheError:
     """Return the error for a damaged file."""
     return CacheError(
-        f"{path} is damaged: {what}; delete {path.parent} and run `{snakemake('prefill')}`"
+        f"{path} is damaged: {what}; delete {path.parent} and run `snakemake prefill`"
     )

@@ -20,7 +20,6 @@ from evaluation.errors import SourceError
 from evaluation.json_text import load_json
 from evaluation.prefill.limits import memory_limit
 from evaluation.providers.adapters.mirror_files import PACKED, is_lfs_pointer, parts_of
-from evaluation.regular_files import check_regular
 from evaluation.wording import one_line, reason_of
 
 DatasetRow = dict[str, Any]
@@ -84,7 +83,6 @@ def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[DatasetRow]:
 
 
 def _read_file(path: Path, fields: Sequence[str] | None) -> Iterator[list[DatasetRow]]:
-    check_regular(path)
     _check_fetched(path)
     if path.name.endswith(".parquet"):
         return _read_parquet(path, fields)
@@ -253,7 +251,7 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
 
 def _decode_json(path: Path, content: bytes, where: str) -> Any:
     try:
-        return load_json(content.removeprefix(codecs.BOM_UTF8))  # as Windows begins a file
+        return load_json(content)
     except UnicodeDecodeError as error:
         raise _not_utf8(path, where, error.start) from None
     except ValueError as error:

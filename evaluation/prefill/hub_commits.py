@@ -7,7 +7,6 @@ from pathlib import Path
 from evaluation.errors import CacheError
 from evaluation.files import write_json
 from evaluation.prefill.sources import hub_failures
-from evaluation.regular_files import read_text
 from evaluation.settings.sources import Source
 from evaluation.wording import with_class
 
@@ -32,7 +31,7 @@ def note_commit(folder: Path, source: Source, commit: str) -> None:
     """Store the commit that a dataset was read at; log a warning if an earlier prefill got another."""
     path = folder / f"{str(source.dataset).replace('/', '--')}.json"
     try:
-        stored = json.loads(read_text(path))
+        stored = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         stored = {}
     except ValueError as error:

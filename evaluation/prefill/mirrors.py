@@ -169,7 +169,7 @@ def _shown(path: Path) -> str:
         return path.name
     if path.is_dir():
         return f"{path.name} (a folder)"
-    return f"{path.name} ({'a pipe, socket or device' if path.exists() else 'a broken link'})"
+    return f"{path.name} (a broken link)"
 
 
 def local_files(patterns: Sequence[str], folders: Sequence[str]) -> list[Path]:
@@ -188,8 +188,6 @@ def local_files(patterns: Sequence[str], folders: Sequence[str]) -> list[Path]:
                 files += mirror_files(path, dataset=str(path), config=None, split="train")
             elif _is_data_file(path):
                 files.append(path)
-            elif path.exists() and not path.is_file():
-                raise SourceError(f"files: {path} is a pipe, socket or device; give a file")
             else:
                 raise SourceError(
                     f"files: {path} is not Parquet, JSON(L) or text by its name; {_remedy(path)}"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from evaluation.files import write_json
 from evaluation.providers.adapters.mirror_files import FileStamp
-from evaluation.regular_files import read_text
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +18,7 @@ Hashes = Mapping[str, tuple[FileStamp, str]]
 def remembered_hashes(memory: Path) -> dict[str, tuple[FileStamp, str]]:
     """Return the hashes in a file; none where it is missing or damaged."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
-        content = json.loads(read_text(memory))
+        content = json.loads(memory.read_text(encoding="utf-8"))
         return {name: (FileStamp(*status), str(found)) for name, (status, found) in content.items()}
     return {}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError
-from evaluation.exit_codes import machine_fault
 from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.runs_page import runs_page
+from evaluation.reporting.terminal import as_table
 from evaluation.results.comparison_file import (
     COMPARISON_PAGE,
     ComparisonRow,
@@ -24,7 +24,6 @@ from evaluation.runs.matching import Matching, match_label
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
-from evaluation.terminal_layout import align
 
 Rows = Sequence[ComparisonRow]
 
@@ -59,7 +58,7 @@ def _delta_table(rows: Rows) -> str:
         mde = "–" if row.mde is None else row.definition.number(row.mde)
         tested = _interval(row, row.low, row.high), _number(row.p), _number(row.p_holm), mde
         table.append([tier, row.item, *values, *tested, row.flag or ""])
-    return align(table, keys=3)
+    return as_table(table)
 
 
 def _values(row: ComparisonRow) -> list[str]:
@@ -103,7 +102,7 @@ def _stage(stage: StageComparison) -> str:
     text = [f"{stage.title}: {stage.matched}"]
     if len(steps) > 1:
         head = ["step", "tier", "metric", "A", "B", "A - B", "95 %", "95 %, all steps", "p"]
-        text.append(align([head, *_by_step(matched, overall)], keys=3))
+        text.append(as_table([head, *_by_step(matched, overall)]))
     text.append(f"At {match_label(*steps[-1])}:\n{_delta_table(matched[steps[-1]])}")
     text.append("\n".join(lead.sentence for lead in overall))
     summary = _summary(matched[steps[-1]])[0]
@@ -138,8 +137,7 @@ def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[s
             runs += [theirs] if runs else [ours, theirs]
             run_comparisons.append(compare_runs(ours, theirs, Matching(by=other.by)))
         except (EvaluationError, OSError) as error:
-            why = machine_fault(error) if isinstance(error, OSError) else str(error)
-            a, b = str(folder), str(path)
+            a, b, why = str(folder), str(path), str(error)
             run_comparisons.append(
                 RunComparison(run_a=THIS_RUN, run_b=name, path_a=a, path_b=b, error=why)
             )

@@ -14,6 +14,7 @@ from evaluation.dependencies.places import Place, bridge_places, place_of
 from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS, TABLES, steps_at, steps_of
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
+from evaluation.reporting.terminal import as_table
 from evaluation.reporting.time_left import ScoredTiers, time_left
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
 from evaluation.results.job_logs import is_running, job_progress, last_error, latest_log
@@ -23,7 +24,6 @@ from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import absent_checkpoints
 from evaluation.settings.tiers import TIERS
-from evaluation.terminal_layout import align
 from evaluation.wording import first_few
 
 Readers = Mapping[str, Callable[[Path], object]]
@@ -251,7 +251,7 @@ def status_table(statuses: Mapping[str, Mapping[str, Any]]) -> str:
                 errors.append(f"{stage} {name}: {subject['error']} ({subject['log']})")
             errors += [f"{stage} {name}: {line}" for line in subject["damaged"]]
         errors += [f"{stage}: {line}" for line in entry["damaged"]]
-    lines = [align(rows, keys=2), ""]
+    lines = [as_table(rows), ""]
     for stage, entry in statuses.items():
         missing = [n for n, state in entry["files"].items() if state in ("missing", "outdated")]
         verdict = f"; {entry['verdict']}" if entry["verdict"] else ""

@@ -1,10 +1,12 @@
-"""The bridge table and recommendations, as text and for `--json`."""
+"""Tables as text; the bridge table and recommendations, also for `--json`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+from tabulate import tabulate
 
 from evaluation.bridge.delta import OVERALL
-from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
+from evaluation.escaping import printable
 from evaluation.reporting.headlines import recommendation_line, shown_metrics, steps_in_words
 from evaluation.results.command_output import BridgeTable, StageVerdicts
 from evaluation.results.delta_rows import DeltaRow
@@ -12,7 +14,12 @@ from evaluation.results.deltas_file import DELTAS, StageDeltas
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
-from evaluation.terminal_layout import align
+
+
+def as_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of cells as aligned columns, the first row underlined; control characters are escaped."""
+    head, *rest = [[printable(cell) for cell in row] for row in rows]
+    return str(tabulate(rest, headers=head, disable_numparse=True))
 
 
 def bridge_table(plans: Mapping[str, StagePlan]) -> str:
@@ -39,7 +46,7 @@ def _deltas(plan: StagePlan) -> StageDeltas | str:
     if plan.stage.bridge is None:
         return "no bridge"
     if not path.exists():
-        return f"no {DELTAS} yet; run `{snakemake(plan.name)}`"
+        return f"no {DELTAS} yet; run `snakemake {plan.name}`"
     try:
         return StageDeltas.read(path)
     except ResultsError as error:
@@ -72,7 +79,7 @@ def _steps(content: StageDeltas, plan: StagePlan) -> list[str]:
         counts = f"{flags.count('better')} / {flags.count('worse')} of {len(flags)}"
         step = plan.label(entry.candidate).partition(" ")[2]
         rows.append([step, *cells, counts, entry.verdict or "no objective"])
-    return [f"{stage} against {deltas[0].bridge}", align(rows)]
+    return [f"{stage} against {deltas[0].bridge}", as_table(rows)]
 
 
 def _overall(deltas: Iterable[DeltaRow], tier: Tier, shown: str) -> str:

@@ -177,9 +177,7 @@ def read_table(
     import pyarrow.parquet as pq
 
     try:
-        if not path.is_file():
-            if path.exists():
-                raise unusable(path, "not a regular file", again)
+        if not path.exists():
             raise ResultsError(f"{path}: no such file; {again}")
         with pq.ParquetFile(path) as file:
             table = file.read()

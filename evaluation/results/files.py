@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import stat
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -100,7 +99,7 @@ def read_text(path: Path, again: str) -> str:
         again: How such a file is made, for messages.
 
     Raises:
-        ResultsError: It is missing, not a regular file, not UTF-8, or cannot be read.
+        ResultsError: It is missing, not UTF-8, or cannot be read.
     """
     with _reading(path, again):
         return path.read_bytes().decode()
@@ -115,7 +114,7 @@ def read_records(
         again: How such a file is made, for messages.
 
     Raises:
-        ResultsError: The file is missing, not a regular file or cannot be read, or a line is no such record.
+        ResultsError: The file is missing or cannot be read, or a line is no such record.
     """
     with _reading(path, again), path.open("rb") as lines:
         # Only a line feed ends a line: texts in JSON may have other line separators.
@@ -127,10 +126,8 @@ def read_records(
 
 @contextlib.contextmanager
 def _reading(path: Path, again: str) -> Iterator[None]:
-    """Raise ResultsError where a regular file of text cannot be read."""
+    """Raise ResultsError where a file of text cannot be read."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise unusable(path, "not a regular file", again)
         yield
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such file; {again}") from None

@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluation.checkpoints.subjects import Subject, bridge_subject, candidate_subject
 from evaluation.children import end_with_parent
-from evaluation.exit_codes import exit_code, prepare_streams, start_logging
+from evaluation.exit_codes import exit_code, start_logging
 from evaluation.json_text import load_json
 from evaluation.prefill.entries import read_meta
 from evaluation.prefill.tokenizers import stage_tokenizer
@@ -57,7 +57,6 @@ def _lacking(item: dict[str, Any], tokenizer: LoadedTokenizer) -> Lacking:
 
 
 if __name__ == "__main__":
-    prepare_streams()
     start_logging()
     end_with_parent(int(sys.argv[2]))
-    sys.exit(exit_code(partial(help_out, Path(sys.argv[1])), is_scoring=True))
+    sys.exit(exit_code(partial(help_out, Path(sys.argv[1]))))

@@ -28,11 +28,9 @@ from evaluation.children import end_group
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.keys import command_state
 from evaluation.errors import CommandError
-from evaluation.files import make_folder
 from evaluation.fingerprints import fingerprint
 from evaluation.json_text import load_json
 from evaluation.prefill.entries import read_meta
-from evaluation.regular_files import read_text
 from evaluation.scoring.earlier_scores import open_store
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
@@ -67,7 +65,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
     key = _key(plan)
     names = {tier: store.path(f"external-{tier}", key).name for tier in plan.tiers}
     if any(store.read(name) is None for name in names.values()):
-        make_folder(Path(plan.config.results))
+        Path(plan.config.results).mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix="external-", dir=plan.config.results))
         try:
             _call(subject, checkpoint.path, scratch)
@@ -189,7 +187,7 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> Any:
             "LIGHTEVAL_RESULTS_DIR; have the command write it"
         )
     try:
-        content = load_json(read_text(path), finite=True)
+        content = load_json(path.read_text(encoding="utf-8"), finite=True)
     except (OSError, ValueError) as error:
         wrong: str | None = f"not JSON ({error})"
     else:

@@ -17,7 +17,6 @@ from evaluation.files import write_json
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.caches import Prompt, PromptCache
 from evaluation.prefill.tokenizers import stage_tokenizer
-from evaluation.regular_files import read_text
 from evaluation.scoring.completion_files import CompletionFile, CompletionLine
 from evaluation.scoring.stored_completions import (
     COMPLETIONS,
@@ -41,7 +40,7 @@ def imports_of(store: ScoreStore) -> dict[str, Import]:
     """Return what was imported for a checkpoint, by task; raise ResultsError for a damaged file."""
     path = store.folder / IMPORTED
     try:
-        content = json.loads(read_text(path))
+        content = json.loads(path.read_text(encoding="utf-8"))
         return {str(task): dict(entry) for task, entry in content.items()}
     except FileNotFoundError:
         return {}

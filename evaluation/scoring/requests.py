@@ -1,20 +1,19 @@
 """Score a file of requests: read JSONL, and write the same rows with `logprob` and `is_greedy`."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.training import recorded_revision
 from evaluation.errors import ScoringError
+from evaluation.files import write_jsonl
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, fit_requests, prefix_of
 from evaluation.scoring.request_files import (
     TOKENS,
     RequestRow,
-    check_output,
     read_rows,
-    write_answers,
 )
 from evaluation.settings.computing import Scoring
 from evaluation.tokenizers.base import LoadedTokenizer
@@ -37,8 +36,7 @@ def score_request_file(
 ) -> int:
     """Score a file of requests with a checkpoint; return the number of rows written.
 
-    The requests are read only once, so they may come from a pipe. An output file appears only once
-    it is complete; rows go straight to a pipe or device.
+    The output file is opened before the checkpoint is loaded, and appears once it is complete.
 
     Args:
         tokenizer: Name or folder; None: the checkpoint's own. It is loaded only if a row needs it.
@@ -53,16 +51,19 @@ def score_request_file(
     if max_length is not None and max_length < 1:
         raise ScoringError(f"--max-length {max_length}: must be at least 1 token, or left out")
     rows = read_rows(requests_path)
-    check_output(requests_path, output_path)
-    checkpoint = open_checkpoint(checkpoint_path, use_mup=use_mup)
-    loaded = _tokenizer(tokenizer, checkpoint) if any(map(_needs_tokenizer, rows)) else None
-    window = _window(checkpoint, max_length)
-    requests = prepare(rows, loaded, str(requests_path), window, checkpoint.vocab_size)
-    scoring = Scoring.model_validate({"device": device, "dtype": dtype})
-    backend = EngineBackend(scoring, checkpoint, loaded=lambda: None)
-    scores = backend.log_likelihoods(requests, label="requests")
-    answers = ({**row, **score._asdict()} for row, score in zip(rows, scores, strict=True))
-    return write_answers(output_path, answers)
+
+    def answers() -> Iterator[RequestRow]:
+        checkpoint = open_checkpoint(checkpoint_path, use_mup=use_mup)
+        loaded = _tokenizer(tokenizer, checkpoint) if any(map(_needs_tokenizer, rows)) else None
+        window = _window(checkpoint, max_length)
+        requests = prepare(rows, loaded, str(requests_path), window, checkpoint.vocab_size)
+        scoring = Scoring.model_validate({"device": device, "dtype": dtype})
+        backend = EngineBackend(scoring, checkpoint, loaded=lambda: None)
+        scores = backend.log_likelihoods(requests, label="requests")
+        for row, score in zip(rows, scores, strict=True):
+            yield {**row, **score._asdict()}
+
+    return write_jsonl(output_path, answers())
 
 
 def prepare(

@@ -27,7 +27,6 @@ from evaluation.files import atomic_path, remove_oldest
 from evaluation.fingerprints import file_checksum, fingerprint
 from evaluation.prefill import caches
 from evaluation.prefill.caches import TaskCache, TokenizedQuestion
-from evaluation.regular_files import open_regular
 from evaluation.scoring.engine import packed_rows, tries, window
 from evaluation.scoring.engine.packed_rows import Plan, plan_requests
 from evaluation.scoring.engine.tries import Ints, Trie
@@ -194,7 +193,6 @@ def _checksum(arrays: Mapping[str, NDArray[Any]]) -> str:
 
 def _read(path: Path) -> TaskPlan:
     """Read a plan; raise ValueError for a damaged one."""
-    open_regular(path).close()  # safetensors would wait for a pipe
     with safe_open(path, framework="np") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if (file.metadata() or {}).get("checksum") != _checksum(arrays):

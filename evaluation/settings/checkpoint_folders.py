@@ -15,7 +15,6 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, WithJsonSchema
 
 from evaluation.errors import ConfigError
-from evaluation.regular_files import read_text
 from evaluation.settings.model import ExpandedPath, Settings, Step, Text
 from evaluation.settings.steps import step_named, step_of_folder
 from evaluation.settings.yaml_files import read_yaml_value
@@ -129,7 +128,7 @@ def _step_in_metadata(folder: Path) -> int | None:
         if not (folder / name).is_file():
             continue
         try:
-            step: Any = json.loads(read_text(folder / name))
+            step: Any = json.loads((folder / name).read_text(encoding="utf-8"))
         except ValueError:
             continue  # the checkpoint's reader names the damage
         for key in keys:

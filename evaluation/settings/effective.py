@@ -13,7 +13,6 @@ import yaml
 
 from evaluation.files import atomic_path
 from evaluation.fingerprints import fingerprint
-from evaluation.regular_files import open_regular, read_text
 from evaluation.settings.config import WORKING_FOLDER, Config
 from evaluation.settings.yaml_files import read_yaml
 
@@ -33,7 +32,7 @@ def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
     path, content = effective_path(config), _content(config)
     text = f"{FROM}{' + '.join(origins)}\n" if origins else ""
     text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    if not _is_private(path) or (origins and read_text(path) != text):
+    if not _is_private(path) or (origins and path.read_text(encoding="utf-8") != text):
         path.parent.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
         with atomic_path(path) as temporary:
             temporary.touch(mode=PRIVATE)
@@ -61,7 +60,7 @@ def _is_private(path: Path) -> bool:
 def origin_of(config: Config) -> str | None:
     """Return the origins that `write_effective` noted, joined by ` + `; None if there is no note."""
     try:
-        with open_regular(effective_path(config)) as file:
+        with open(effective_path(config), "rb") as file:
             line = file.readline().decode().strip()
     except OSError:
         return None

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from evaluation.errors import ConfigError
 from evaluation.fingerprints import fingerprint
 from evaluation.json_text import load_json
-from evaluation.regular_files import read_text
 from evaluation.settings.config import Config
 from evaluation.settings.groups import Group, check_groups
 from evaluation.settings.model import one_sentence
@@ -247,7 +246,7 @@ def model_positions(config: Config, name: str, stage: Stage) -> int | None:
         return trained
     path = min(paths, key=_by_step)
     try:
-        content = load_json(read_text(path))
+        content = load_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{path}: cannot be read ({reason_of(error)}); copy the checkpoint again"

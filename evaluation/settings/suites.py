@@ -217,7 +217,7 @@ def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
 def _no_suite(folder: Path, name: str, below: tuple[str, ...]) -> str:
     asked = f"{folder / below[-1]}.yaml: extends" if below else "suites"
     if (folder / f"{name}.yaml").exists():
-        return f"{folder / name}.yaml: is a folder, pipe or device, not a file; correct `suites`"
+        return f"{folder / name}.yaml: is not a file; correct `suites`"
     paths = sorted(path.stem for path in folder.glob("*.yaml") if path.is_file())
     if not paths:
         return f"{folder}: no such file as {name}.yaml, nor any other suite; correct `suites`"

@@ -12,7 +12,6 @@ from typing import Any
 import yaml
 
 from evaluation.errors import ConfigError
-from evaluation.regular_files import open_regular
 from evaluation.wording import kind_of, near_path, one_line
 
 MAX_BYTES = 32 * 2**20
@@ -152,7 +151,7 @@ def _parsed(text: str) -> Any:
 
 def _read_text(path: Path) -> str:
     try:
-        with open_regular(path) as file:
+        with open(path, "rb") as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise ConfigError(

@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 
 from evaluation.checkpoints.subjects import Subject
 from evaluation.files import write_json
-from evaluation.regular_files import read_text
 
 FOLDER = ".watch"
 
@@ -56,7 +55,9 @@ _FAILURES = TypeAdapter(dict[str, Failure])
 def read_failures(results: Path) -> dict[str, Failure]:
     """Return a stage's failures; none if the file cannot be read, so all are tried again."""
     try:
-        return _FAILURES.validate_json(read_text(results / FOLDER / "failed.json"))
+        return _FAILURES.validate_json(
+            (results / FOLDER / "failed.json").read_text(encoding="utf-8")
+        )
     except (OSError, ValueError):
         return {}
 

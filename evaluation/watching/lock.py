@@ -13,9 +13,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from evaluation.files import check_replaceable, make_folder, temporary_path, write_json
+from evaluation.files import temporary_path, write_json
 from evaluation.orchestration.processes import Process, process
-from evaluation.regular_files import read_text
 from evaluation.watching.attempts import FOLDER
 
 ABANDONED = 3600.0
@@ -46,8 +45,7 @@ class StageLock:
 
     def take(self) -> Holder | None:
         """Take the lock, or keep it; return the other holder, None if this process holds it now."""
-        check_replaceable(self.path)
-        make_folder(self.path.parent)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         mine = temporary_path(self.path)
         try:
             mine.write_text(json.dumps(asdict(self._own)), encoding="utf-8")
@@ -114,6 +112,6 @@ class StageLock:
 def _holder(path: Path) -> Holder | None:
     """Return the holder that a lock names; None if there is no lock, or it cannot be read."""
     try:
-        return _HOLDER.validate_json(read_text(path))
+        return _HOLDER.validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None

@@ -18,7 +18,6 @@ from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.outdated import Outdated, is_behind
 from evaluation.dependencies.places import Plans, Target
 from evaluation.dependencies.steps import Step, steps_of
-from evaluation.files import forget_link
 from evaluation.records import recorded_error
 from evaluation.results.job_logs import last_error
 from evaluation.root import ROOT, SNAKEFILE
@@ -51,7 +50,6 @@ def run(
         beat: Called every `BEAT` seconds with the command's process id.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    forget_link(log)
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(_import_path())}
     with open(log, "ab" if appending else "wb") as output:
         child = subprocess.Popen(

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from evaluation.command_hints import snakemake as how_to_type
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.errors import EvaluationError
-from evaluation.exit_codes import machine_fault
 from evaluation.orchestration.processes import Process
 from evaluation.results.job_logs import is_running, job_progress, latest_log
 from evaluation.settings.candidates import steps_among
 from evaluation.settings.config import Config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.planning import plan_stages
-from evaluation.terminal_layout import show
 from evaluation.watching.lock import StageLock
 from evaluation.watching.runs import (
     BEAT,
@@ -100,10 +97,8 @@ class Watcher:
             self._rest()
             try:
                 work = self._round()
-            except EvaluationError as error:
+            except (EvaluationError, OSError) as error:  # a full disk, a removed folder
                 self._report_once("round", str(error))
-            except OSError as error:  # a full disk, a removed folder
-                self._report_once("round", machine_fault(error))
         return int(bool(self.failed or self.late))
 
     def _round(self) -> Work | None:
@@ -169,7 +164,7 @@ class Watcher:
             self._report_once(
                 "run",
                 "another Snakemake is working on these files; waiting until it ends (if none runs, "
-                f"`{how_to_type('--unlock')}` removes what a killed one left)",
+                "`snakemake --unlock` removes what a killed one left)",
             )
             return False
         self._may_unlock = False
@@ -262,4 +257,4 @@ class Watcher:
             self._report(line)
 
     def _report(self, line: str) -> None:
-        show(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", flush=True)

@@ -19,7 +19,6 @@ from evaluation.checkpoints.locations import absent_folder
 from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.state import folder_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, candidate_subject, stage_steps
-from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated
@@ -86,7 +85,7 @@ def check_caches(plan: StagePlan) -> None:
         named = first_few([f"{entry.kind} {entry.name}" for entry in wrong], 4)
         raise CacheError(
             f"{plan.name}: not prefilled, or not as it is configured now: {named}; run "
-            f"`{snakemake('prefill')}` on a machine with internet, with this configuration"
+            f"`snakemake prefill` on a machine with internet, with this configuration"
         )
 
 

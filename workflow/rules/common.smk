@@ -22,7 +22,7 @@ from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS
 
 CONFIG, CONFIG_FILE = or_stop(
-    run_config, config, PART("is_main_process"), PART("configfiles"), sys.argv[1:]
+    run_config, config, PART("is_main_process"), PART("configfiles")
 )
 PLANS = or_stop(plan_stages, CONFIG)
 INPUTS = RuleInputs(PLANS, workflow)

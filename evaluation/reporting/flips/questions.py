@@ -15,7 +15,6 @@ from evaluation.metrics.accuracy import Groups, candidate_scores, group_items
 from evaluation.metrics.measures import margins
 from evaluation.metrics.variance import Floats
 from evaluation.prefill.caches import EXAMPLES
-from evaluation.regular_files import open_regular
 from evaluation.reporting.flips.items import (
     NOT_CACHED,
     Flip,
@@ -72,7 +71,7 @@ class QuestionTexts:
             offsets, begin = self._places[task]
             by_id = {}
             if chosen := set(ids) & set(offsets):
-                with open_regular(path) as file:
+                with open(path, "rb") as file:
                     for name in chosen:
                         file.seek(offsets[name])
                         by_id[name] = _readable(json.loads(file.readline()), begin)
@@ -86,7 +85,7 @@ class QuestionTexts:
 def _places(path: Path) -> Places:
     offsets: dict[str, int] = {}
     at, low, high = 0, "", ""
-    with open_regular(path) as file:
+    with open(path, "rb") as file:
         for line in file:
             row = json.loads(line)
             text = row["contexts"][0]["text"]

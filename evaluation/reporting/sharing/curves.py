@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.command_hints import snakemake
 from evaluation.errors import EvaluationError
 from evaluation.fingerprints import fingerprint
 from evaluation.results.stage_files import SUMMARY, read_summary
@@ -51,7 +50,7 @@ def export_curves(
     points = [point for plan in plans for point in _points(plan) if not steps or point[1] in steps]
     if not points:
         names = ", ".join(plan.name for plan in plans)
-        raise EvaluationError(f"no tables of {names} yet; run `{snakemake(plans[0].name)}` first")
+        raise EvaluationError(f"no tables of {names} yet; run `snakemake {plans[0].name}` first")
     if tool == "tensorboard":
         _write_events(package, points, output)
     else:

@@ -22,6 +22,7 @@ from evaluation.reporting.headlines import shown_metrics
 from evaluation.reporting.palette import LIGHT
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.values import Value, values_of
+from evaluation.reporting.terminal import as_table
 from evaluation.results.command_output import CheckpointTable, TableColumn, TableValue
 from evaluation.results.delta_rows import DeltaRow
 from evaluation.results.read import read_folder
@@ -29,7 +30,6 @@ from evaluation.results.stage_files import MATRIX, MATRIX_TEX, RetentionRow
 from evaluation.settings.candidates import candidate_rank
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS, TierName
-from evaluation.terminal_layout import align
 
 Format = Literal["text", "csv", "latex"]
 Key = tuple[TierName, str, str]
@@ -126,19 +126,16 @@ def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[Columns, list[str]]
     return columns, notes
 
 
-def columns_in(form: Format, columns: Columns, *, is_whole: bool = True) -> str:
+def columns_in(form: Format, columns: Columns) -> str:
     """Return columns as a table in one format.
 
     LaTeX is a `tabular` in the style of booktabs; its arrows need amssymb.
-
-    Args:
-        is_whole: Whether text is for a file, which no terminal limits.
     """
     if form == "text":
         rows = [["", "item", *columns]]
         for key in _keys(columns):
             rows.append([_title(key), key[1], *(_cell(cells, key) for cells in columns.values())])
-        return align(rows, keys=2, is_whole=is_whole) + "\n"
+        return as_table(rows) + "\n"
     if form == "csv":
         return _as_csv(columns)
     return _tabular(columns, lambda cells, key: _escaped(_cell(cells, key)))

@@ -17,7 +17,6 @@ from typing import Any, get_args
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from evaluation.errors import ConfigError, EvaluationError
-from evaluation.regular_files import open_regular
 from evaluation.reporting.pages.page import ENVIRONMENT
 from evaluation.reporting.viewer.items import (
     Query,
@@ -83,7 +82,7 @@ class Viewer:
         is_hidden = any(part.startswith(".") for part in Path(path).parts)
         if is_hidden or not wanted.is_relative_to(self.folder) or not wanted.is_file():
             raise HttpAnswer(HTTPStatus.NOT_FOUND, f"{path}: no such file among the results")
-        with open_regular(wanted) as file:
+        with open(wanted, "rb") as file:
             content = file.read()
         if wanted.name == "report.html":
             content = content.replace(b"<main>", f"<main>{_link(path)}".encode(), 1)

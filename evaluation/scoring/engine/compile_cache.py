@@ -33,7 +33,6 @@ import torch
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.files import atomic_path, remove_oldest
 from evaluation.fingerprints import fingerprint, unordered
-from evaluation.regular_files import open_regular
 from evaluation.wording import reason_of
 
 log = logging.getLogger(__name__)
@@ -136,7 +135,7 @@ def use_node_folder() -> Path | None:
 
 def _load(path: Path) -> set[str]:
     """Load a file's artifacts into PyTorch and return their keys; a damaged file raises any error."""
-    with open_regular(path) as file, gzip.open(file) as content:
+    with open(path, "rb") as file, gzip.open(file) as content:
         payload = content.read()
     info = torch.compiler.load_cache_artifacts(payload) if payload else None
     if info is None:

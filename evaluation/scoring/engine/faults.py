@@ -12,7 +12,6 @@ from contextlib import contextmanager
 
 import torch
 
-from evaluation.command_hints import evaluation
 from evaluation.errors import CompileError, EvaluationError, GpuFault, NotEnoughMemory, ScoringError
 from evaluation.scoring.engine.device import ANOTHER_BUILD
 from evaluation.scoring.engine.gpus import visible_gpus
@@ -78,7 +77,7 @@ def _fault(error: Exception) -> EvaluationError | None:
     if _NO_COMPILER.search(text) or type(error).__module__.startswith(_COMPILERS):
         return CompileError(
             f"the model's layers cannot be compiled for this GPU ({reason}); "
-            f"`{evaluation('doctor')}` on the same node shows what is missing"
+            f"`python -m evaluation doctor` on the same node shows what is missing"
         )
     return None
 
