@@ -17,10 +17,10 @@ from benchmarks.measure import load, matmul_flops
 from benchmarks.peers import Pairs, compare_blocks, compare_candidates, run_engine
 from benchmarks.questions import FIVE_SHOT, ZERO_SHOT, as_pairs, read_questions
 from evaluation.files import write_json
+from evaluation.reporting.terminal import as_table
 from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.forward import Engine
 from evaluation.settings.computing import Scoring
-from evaluation.terminal_layout import align
 
 
 def main() -> None:
@@ -118,7 +118,7 @@ def _table(result: dict[str, Any]) -> str:
         ),
         ("Tier2 share of matmul peak", f"{tier2['matmul_fraction']:.0%}", "", "", ""),
     ]
-    return align(rows)
+    return as_table(rows)
 
 
 def _speed(name: str, run: dict[str, Any], target: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from evaluation.bridge.decision import decide
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.recommendation import choose
 from evaluation.metrics.variance import Floats
-from evaluation.terminal_layout import align
+from evaluation.reporting.terminal import as_table
 from tests.bridge.paired import paired_measure
 from tests.bridge.simulation import IMPROVE, KEEP, Counts, World, draw_deltas, meets, simulate
 from tests.bridge.worlds import EQUAL_STEPS, WORLDS, called_behind, errors, of_recipes
@@ -166,8 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     few = int(FEWER * share)
     tables = (shared(few), equal_steps(few // 8), recipes(few // 2))
     for table in (looks(int(LOOKED_AT * share)), skewed(int(SKEWED * share)), *tables):
-        print(f"\n{align(list(table))}", flush=True)
-    print(f"\n(before): without a correction for the choice among steps\n\n{align(rows)}")
+        print(f"\n{as_table(list(table))}", flush=True)
+    print(f"\n(before): without a correction for the choice among steps\n\n{as_table(rows)}")
 
 
 if __name__ == "__main__":

@@ -25,12 +25,12 @@ from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables
 from evaluation.reporting.tables.task_quality import write_quality
+from evaluation.reporting.terminal import as_table
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE
 from evaluation.results.stage_files import PAGE
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
-from evaluation.terminal_layout import align
 from tests.bridge.folders import OBJECTIVE, SUITE, write_side
 from tests.reporting.browser import launched, missing, opened
 
@@ -52,7 +52,7 @@ def main() -> None:
         rows = [["what", "CPU s", "MB"], *measured(folder, options.steps)]
         rows += [["opened in Chromium", "wall s", ""], *rendered(folder)]
     print(f"{options.steps} checkpoints × {len(STAGES)} stages × {len(RUNS)} runs\n")
-    print(align(rows))
+    print(as_table(rows))
 
 
 def measured(folder: Path, steps: int) -> Iterator[list[str]]:

@@ -19,7 +19,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.files import write_json
-from evaluation.terminal_layout import align
+from evaluation.reporting.terminal import as_table
 from tests.slurm import cluster
 from tests.slurm.runs import Run
 from tests.workflow.world import World, build_world
@@ -47,7 +47,7 @@ def main() -> None:
             cluster.down()
     write_json(options.output, runs)
     names = [name for name in runs[0] if name != "inodes_by_folder"]
-    print(align([names, *([str(run[name]) for name in names] for run in runs)]))
+    print(as_table([names, *([str(run[name]) for name in names] for run in runs)]))
     print(f"written to {options.output}")
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 
+from evaluation.reporting.terminal import as_table
 from evaluation.settings.verifiers import MathVerify, Program
-from evaluation.terminal_layout import align
 from evaluation.verification.pool import VerifierJob, verify_all
 from evaluation.verification.registry import verify
 from tests.verification.sandbox.references import human_eval, passes_unsandboxed
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> None:
     for (what, how), (count, (first, rest, passed)) in found.items():
         rate = f"{(count - 1) / rest:.1f}"
         rows.append([what, how, str(count), str(passed), f"{first:.1f} s", rate])
-    print(f"{os.cpu_count()} cores\n\n{align(rows)}")
+    print(f"{os.cpu_count()} cores\n\n{as_table(rows)}")
 
 
 if __name__ == "__main__":

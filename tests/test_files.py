@@ -6,7 +6,7 @@ import os
 import socket
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,18 +15,12 @@ import pytest
 from evaluation.errors import OutputError
 from evaluation.files import (
     atomic_path,
-    forget_link,
-    link_target,
-    temporary_path,
-    without_temporary,
     write_json,
     write_jsonl,
     write_parquet,
     write_text,
 )
 from evaluation.fingerprints import fingerprint, unordered
-from evaluation.records import read_record, record_path
-from evaluation.regular_files import read_text
 
 
 def write_half(path: Path) -> None:
@@ -50,48 +44,24 @@ def test_what_a_killed_writer_left_is_removed_and_a_living_ones_is_not(tmp_path:
     assert not (tmp_path / far).exists()
 
 
-def bound_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as bound:
-        bound.bind(str(path))
-
-
-NO_FILES: dict[str, Callable[[Path], object]] = {
-    "folder": Path.mkdir,
-    "pipe": os.mkfifo,
-    "socket": bound_socket,
-    "device": lambda path: path.symlink_to("/dev/zero"),
-}
-
-
-@pytest.mark.parametrize("kind", NO_FILES)
-def test_what_is_no_file_is_neither_read_nor_replaced(tmp_path: Path, kind: str) -> None:
-    """To open a pipe waits for its other end, and a device may have no end."""
-    path = record_path(tmp_path, "score")
-    path.parent.mkdir()
-    NO_FILES[kind](path)
+@pytest.mark.parametrize("what", ["folder", "device"])
+def test_what_is_no_file_is_not_replaced(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "here.json"
+    path.mkdir() if what == "folder" else path.symlink_to("/dev/null")
     before = path.lstat()
-    with pytest.raises(OSError, match=f"it is a {kind}, not a file"):
-        read_text(path)
-    assert read_record(tmp_path, "score") is None
-    if path.is_symlink():
-        return
-    for change in (forget_link, lambda path: write_json(path, {})):
-        with pytest.raises(OutputError, match=f"score.json: is a {kind}"):
-            change(path)
+    with pytest.raises(OutputError, match=r"here\.json: is not a file"):
+        write_json(path, {})
     assert os.path.samestat(path.lstat(), before)
-    assert list(path.parent.iterdir()) == [path]
+    assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(
-    "target", [None, "theirs.json", "nowhere.json", "/dev/null", "folder", "here.json"]
-)
+@pytest.mark.parametrize("target", [None, "theirs.json", "nowhere.json", "here.json"])
 def test_a_file_or_link_stays_until_it_is_replaced_whole(
     tmp_path: Path, target: str | None
 ) -> None:
     """What a link points to stays as it is."""
     here, theirs = tmp_path / "here.json", tmp_path / "theirs.json"
     theirs.write_text("theirs")
-    (tmp_path / "folder").mkdir()
     here.symlink_to(target) if target else here.write_text("old")
     before = {path.name: path.lstat().st_ino for path in tmp_path.iterdir()}
     with pytest.raises(RuntimeError, match="half-way"):
@@ -103,16 +73,6 @@ def test_a_file_or_link_stays_until_it_is_replaced_whole(
     assert json.loads(here.read_text()) == {"n": 1}
     assert theirs.read_text() == "theirs"
     assert {path.name for path in tmp_path.iterdir()} == before.keys()
-
-
-def test_a_file_that_the_user_names_may_be_a_link(tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    (tmp_path / "here.json").symlink_to("middle.json")
-    (tmp_path / "middle.json").symlink_to("there/result.json")
-    assert link_target(tmp_path / "here.json") == (tmp_path / "there/result.json").resolve()
-    (tmp_path / "null").symlink_to("/dev/null")
-    with pytest.raises(OutputError, match="null: is a device"):
-        link_target(tmp_path / "null")
 
 
 NAMES = ["n" * 255, "\u00e4" * 127, "\U0001f600" * 63]  # the longest that a file system takes
@@ -165,9 +125,8 @@ def test_folders_that_cannot_be_written_to_name_the_file(tmp_path: Path) -> None
         write_text(Path("/sys/result.json"), "x")
     assert raised.value.filename == "/sys/result.json"
     (tmp_path / "file").touch()
-    (tmp_path / "nothing").symlink_to("nowhere/at/all")
-    for name in ("file/result.json", "file/deeper/result.json", "nothing/result.json"):
-        with pytest.raises(NotADirectoryError, match="Not a directory"):
+    for name in ("file/result.json", "file/deeper/result.json"):
+        with pytest.raises(OSError, match=f"'{tmp_path}/file"):
             write_text(tmp_path / name, "x")
 
 
@@ -193,9 +152,3 @@ def test_order_is_a_part_of_a_fingerprint_unless_it_is_taken_out() -> None:
     assert fingerprint(unordered(given)) == fingerprint(unordered(same)) == fingerprint(same)
     assert fingerprint(unordered({"a": [1, 2]})) != fingerprint(unordered({"a": [2, 1]}))
     assert fingerprint({"a": 1}) != fingerprint({"a": "1"})
-
-
-def test_a_library_s_message_has_the_final_name(tmp_path: Path) -> None:
-    hidden = temporary_path(tmp_path / "tokenizer") / "tokenizer.json"
-    final = tmp_path / "tokenizer" / "tokenizer.json"
-    assert without_temporary(f"{hidden}: no space left") == f"{final}: no space left"

@@ -1,10 +1,6 @@
 """The edges of the command line: streams, signals, a missing environment, what the system refuses."""
 
 import argparse
-import contextlib
-import errno
-import io
-import os
 import signal
 import sys
 import time
@@ -13,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.commands.parser import build_parser, parsers_of
-from evaluation.exit_codes import _without_errors, exit_code, machine_fault
+from evaluation.exit_codes import _without_errors
 from tests.histories.warm import run_python, run_shell
 from tests.tables import cases
 from tests.workflow.paper import ROOT, Paper
@@ -48,42 +44,20 @@ def test_what_is_empty_is_refused(command: str) -> None:
                 action.type("")
 
 
-FAULTS: list[tuple[int | None, str, str, list[str]]] = [
-    (errno.ENOSPC, "No space left", "a/b", ["a/b: No space", "free some disk space"]),
-    (errno.ENOSPC, "No space left", "", ["does not name: No space"]),
-    (errno.EACCES, "Permission denied", "a/b", ["a/b: Permission denied", "permissions"]),
-    (errno.ENOTDIR, "Not a directory", "a/b", ["a/b: Not a dir"]),
-    (errno.ENOMEM, "Cannot allocate memory", "", ["memory: this "]),
-    (None, "no\nnumber", "", ["no number", "-v"]),
-]
-
-
-@pytest.mark.parametrize(("number", "reason", "file", "words"), FAULTS)
-def test_what_the_system_refuses(
-    number: int | None, reason: str, file: str, words: list[str]
+def test_what_the_system_refuses_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    error = OSError(reason) if number is None else OSError(number, reason, file or None)
-    for is_scoring in (False, True):
-        sentence = machine_fault(error, is_scoring=is_scoring)
-        assert "\n" not in sentence
-        for word in words:
-            assert word in sentence
-        is_by_item = is_scoring and number not in (None, errno.ENOMEM)
-        assert ("not scored again" in sentence) == is_by_item
-
-
-def test_shared_memory_that_is_full_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    full = os.statvfs_result((4096, 4096, 1, 0, 0, 3, 0, 0, 0, 255))
-    monkeypatch.setattr(os, "statvfs", {"/dev/shm": full}.__getitem__)
-    for names, begin in ((["a/b"], "a/b: No space"), ([], "/dev/shm, through which processes of")):
-        error = OSError(errno.ENOSPC, "No space left on device", *names)
-        assert machine_fault(error).startswith(begin)
+    assert _without_errors(lambda: len((tmp_path / "absent").read_bytes())) == 1
+    assert (
+        capsys.readouterr().err
+        == f"error: [Errno 2] No such file or directory: '{tmp_path}/absent'\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("module", "code", "said"),
     [
-        ("resource", -signal.SIGINT, ""),
+        ("select", -signal.SIGINT, ""),
         ("pydantic", 130, "interrupted; run the same command again to go on\n"),
     ],
 )
@@ -99,40 +73,6 @@ def test_ctrl_c_while_it_starts(paper: Paper, module: str, code: int, said: str)
     finally:
         signal.signal(signal.SIGINT, handled)
     assert (done.returncode, done.stderr) == (code, said)
-
-
-def test_a_panic_of_a_library_in_rust_is_a_sentence() -> None:
-    """No module exports its class, which is no Exception."""
-    panic = type("PanicException", (BaseException,), {})("index out of bounds")
-
-    def fails() -> int:
-        raise panic
-
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
-        assert _without_errors(fails, is_scoring=False) == 1
-    assert said.getvalue().startswith("error: a library gave up on its input (index out of bounds)")
-
-
-TORCH = "alloc_cpu.cpp:127: DefaultCPUAllocator: can't allocate memory (Cannot allocate memory)"
-
-
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError(TORCH)])
-def test_too_little_memory_is_a_sentence(
-    error: Exception, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fails() -> int:
-        raise error
-
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
-    hook = sys.unraisablehook
-    try:
-        assert exit_code(fails, is_scoring=False) == 1
-    finally:
-        sys.unraisablehook = hook
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    assert capsys.readouterr().err.startswith("error: memory: ")
 
 
 SWALLOWS = """

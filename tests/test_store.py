@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import os
 import random
 import zipfile
 from collections.abc import Callable, Iterator
@@ -135,17 +134,6 @@ def test_a_damaged_file_is_set_aside_and_missing(held: ScoreStore, keep: int) ->
     assert names(held) == [".damaged"]
 
 
-@pytest.mark.parametrize("place", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-def test_what_is_no_file_is_set_aside(held: ScoreStore, place: Any) -> None:
-    (path,) = held.folder.iterdir()
-    path.unlink()
-    place(path)
-    held.pack()
-    assert summary(held, "web") is None
-    held.pack()
-    assert names(held) == [".damaged"]
-
-
 def test_a_score_damaged_within_an_archive_is_missing(store: ScoreStore) -> None:
     """The others of the archive are still read, and it is scored once more only."""
     for name in ("a", "web"):
@@ -222,7 +210,7 @@ def test_what_cannot_be_read_is_not_called_damaged(store: ScoreStore) -> None:
         with pytest.raises(IsADirectoryError, match=place.name[:4]):
             got(store, "web")
         if place == path:
-            with pytest.raises(OutputError, match="is a folder"):
+            with pytest.raises(OutputError, match="is not a file"):
                 store.put("web", (), score(1.0))
         place.rmdir()
     store.put("web", (), score(1.0))

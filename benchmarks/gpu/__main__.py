@@ -32,7 +32,6 @@ from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.device import choose_device
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
-from evaluation.terminal_layout import align
 
 COMPLETION = 128
 """Tokens of a completion."""
@@ -229,7 +228,7 @@ def _table(models: dict[str, Any]) -> str:
         elif end in SHOWN:
             targets = [ends[end] for part, ends in TARGETS.items() if part in above and end in ends]
             rows.append((place, SHOWN[end].format(value), "".join(targets)))
-    return align(rows)
+    return "\n".join(f"{place:<60}  {figure:<20}  {target}" for place, figure, target in rows)
 
 
 if __name__ == "__main__":

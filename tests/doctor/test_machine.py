@@ -89,11 +89,3 @@ def test_faults_come_before_warnings_and_decide() -> None:
     assert worst([mixed, Check("b", "fine")]) == "fault"
     assert worst([Check("b", "fine")]) == "ok"
     assert worst([mixed.as_warning]) == "warning"
-
-
-def test_a_long_summary_is_cut_to_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    checks = [Check("a", "x" * 500)]
-    assert "x" * 500 in screen(checks)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    assert {len(line) for line in screen(checks).splitlines()} == {80}

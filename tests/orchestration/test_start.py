@@ -11,33 +11,17 @@ from typing import Any
 import pytest
 from snakemake.exceptions import format_exception_to_string
 
-from evaluation.command_hints import CONFIG_VARIABLE
 from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.errors import ConfigError, EvaluationError
 from evaluation.orchestration.outputs_on_disk import (
     check_writable,
-    remove_special_files,
     reset_future_times,
 )
 from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.orchestration.stops import RunError, or_stop
+from evaluation.root import CONFIG_VARIABLE
 from evaluation.settings.config import load_config
 from tests.workflow.world import World
-
-
-def test_pipes_and_devices_in_the_place_of_results_are_removed(tmp_path: Path) -> None:
-    """A copy of one would never end; files, links to files and folders stay, and what they lead to."""
-    file, folder = tmp_path / "file", tmp_path / "folder"
-    file.write_text("x")
-    folder.mkdir()
-    (link := tmp_path / "link").symlink_to(file)
-    (device := tmp_path / "device").symlink_to("/dev/zero")
-    (broken := tmp_path / "broken").symlink_to("nowhere")
-    os.mkfifo(pipe := tmp_path / "pipe")
-    paths = [file, folder, link, device, broken, pipe, tmp_path / "absent"]
-    remove_special_files(paths)
-    assert [path for path in paths if os.path.lexists(path)] == [file, folder, link]
-    assert Path("/dev/zero").exists()
 
 
 def test_times_in_the_future_are_reset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,15 +89,15 @@ def content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_jobs_see_the_steps_of_the_start(content: dict[str, Any], tmp_path: Path) -> None:
-    config, path = run_config(content, True, [], [])
+    config, path = run_config(content, True, [])
     assert not path.exists()  # as long as no job is to run
     keep_config(config, [])
     assert config.stages["one"].steps == (10,)
     assert config.stages["two"].steps == "all"
     assert os.environ[CONFIG_VARIABLE] == str(path)
     make_step(tmp_path / "one", 20)
-    assert run_config(content, False, [], []) == (config, path)
-    assert run_config(content, True, [], [])[0].stages["one"].steps == (10, 20)
+    assert run_config(content, False, []) == (config, path)
+    assert run_config(content, True, [])[0].stages["one"].steps == (10, 20)
 
 
 def test_a_target_that_was_taken_for_a_configuration(
@@ -122,9 +106,9 @@ def test_a_target_that_was_taken_for_a_configuration(
     """`snakemake --configfile mine.yaml …/tier3_cf.json`, which is there and a mapping."""
     files = [tmp_path / "mine.json", tmp_path / "tier3_cf.json"]
     with pytest.raises(ConfigError, match=r"tier3_cf\.json was to be made.*`snakemake TARGET"):
-        run_config({**content, "accuracy": 0.5}, True, files, [])
+        run_config({**content, "accuracy": 0.5}, True, files)
     with pytest.raises(ConfigError) as alone:
-        run_config({**content, "accuracy": 0.5}, True, files[:1], [])
+        run_config({**content, "accuracy": 0.5}, True, files[:1])
     assert "TARGET" not in str(alone.value)
 
 
@@ -132,6 +116,6 @@ def test_without_the_variable_a_job_finds_them_itself(
     content: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(CONFIG_VARIABLE)
-    config, path = run_config(content, False, [], [])
+    config, path = run_config(content, False, [])
     assert config.stages["one"].steps == (10,)
     assert load_config(path) == config

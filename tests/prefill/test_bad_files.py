@@ -3,7 +3,6 @@
 import datetime
 import gzip
 import json
-import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -117,10 +116,7 @@ def test_damaged_files(name: str, tmp_path: Path, fast_folder: Path) -> None:
     assert not list(tmp_path.rglob("cf_tasks/*/meta.json"))  # without it, it is no cache entry
 
 
-DEVICE = "is a pipe, socket or device"
 PLACES: dict[str, tuple[Callable[[Path], object], str, str]] = {
-    "a pipe": (lambda f: os.mkfifo(f / "a.jsonl"), "a.jsonl", DEVICE),
-    "a link to a device": (lambda f: (f / "a.jsonl").symlink_to("/dev/zero"), "a.jsonl", DEVICE),
     "a folder called like a file": (lambda f: (f / "a.jsonl").mkdir(), "a.jsonl", "has no split"),
     "a folder called like Parquet": (lambda f: (f / "a.parquet").mkdir(), "*.parquet", "has no split"),
     "links in circles": (lambda f: [(f / name).symlink_to(f) for name in "xyz"], "**/*.jsonl", "leads to .* again; remove"),
@@ -136,12 +132,6 @@ def test_odd_places(name: str, tmp_path: Path) -> None:
         list(locate(Source(files=(str(tmp_path / pattern),)), {}).rows())
 
 
-def test_a_pipe_as_a_mirror(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.jsonl")
-    with pytest.raises(SourceError, match=r"a\.jsonl: cannot be read .it is a pipe"):
-        list(locate(Source(dataset="a/b"), {"a/b": str(tmp_path / "a.jsonl")}).rows())
-
-
 @pytest.mark.parametrize("file", ["a.jsonl", "a.parquet"])
 def test_unreadable_is_not_damaged(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -151,7 +141,7 @@ def test_unreadable_is_not_damaged(
     def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("evaluation.prefill.files.check_regular", refuse)
+    monkeypatch.setattr("evaluation.prefill.files._check_fetched", refuse)
     with pytest.raises(SourceError, match=rf"{file}: cannot be read .Permission denied"):
         list(locate(Source(files=(str(tmp_path / file),)), {}).rows())
 

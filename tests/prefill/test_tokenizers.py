@@ -3,7 +3,6 @@
 import ast
 import functools
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -34,11 +33,6 @@ def _linked(target: str) -> Callable[[Path], object]:
     return lambda file: (file.unlink(), file.symlink_to(target))
 
 
-def _piped(file: Path) -> None:
-    file.unlink()
-    os.mkfifo(file)
-
-
 def _in_added_tokens(file: Path) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), "added_tokens": [5]}))
 
@@ -47,8 +41,6 @@ BOTH = ("tokenizer.json", "tokenizer_config.json")
 CASES: list[tuple[str, tuple[str, ...], Callable[[Path], object], str]] = [
     ("null", BOTH, _written("null"), "{file}: is not a JSON object; copy"),
     ("a list", BOTH, _written("[]"), "{file}: is not a JSON object; copy"),
-    ("a pipe", BOTH, _piped, "{file}: cannot be read .it is a pipe, not a file"),
-    ("a device", BOTH, _linked("/dev/zero"), "{file}: cannot be read .it is a device"),
     ("a link to nothing", BOTH, _linked("/nowhere"), "{file}: cannot be read .No such"),
     ("a number as token", BOTH[:1], _in_added_tokens, "{file}: does not describe a tokenizer"),
 ]

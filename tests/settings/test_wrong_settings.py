@@ -1,7 +1,6 @@
 """Configurations and suites that a user may get wrong: the error of each."""
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -243,5 +242,5 @@ def test_yaml_that_is_read(tmp_path: Path, text: str, expected: dict[str, Any]) 
 def test_what_is_no_file(tmp_path: Path) -> None:
     for name, words in ((".", "is a folder"), ("none.yaml", "no such file")):
         refusal(read_yaml, tmp_path / name, words=[words])
-    os.mkfifo(tmp_path / "base.yaml")
-    refusal(load_suite, tmp_path, "base", words=["is a folder, pipe or device, not a file"])
+    (tmp_path / "base.yaml").mkdir()
+    refusal(load_suite, tmp_path, "base", words=["is not a file"])

@@ -1,6 +1,5 @@
 """`inspect`, `verify` and `import-hf` called with what does not fit."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +16,6 @@ LOGITS = torch.ones(2, 3, 320)
 PLACES: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "nothing": (lambda f: f / "absent", "absent: no such folder", "absent: cannot be read"),
     "a file": (lambda f: made(f / "file", Path.touch), "file: a file; give the checkpoint's folder", "file: ends early"),
-    "a pipe": (lambda f: made(f / "pipe", os.mkfifo), "pipe: a file", "pipe: not a file"),
     "an empty folder": (lambda f: made(f / "empty", Path.mkdir), "empty: not a checkpoint", "empty: not a file"),
     "a loop": (lambda f: made(f / "loop", lambda loop: loop.symlink_to("loop")), "loop", "loop"),
     "a long name": (lambda f: f / ("n" * 300), "File name too long", "File name too long"),

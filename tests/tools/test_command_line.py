@@ -1,22 +1,17 @@
-"""The command line as it is typed: completion in three shells, misspelt names, 80 columns."""
+"""The command line as it is typed: completion in three shells, misspelt names."""
 
 import os
 import pty
 import select
 import shutil
 import subprocess
-import sys
-import termios
 import time
 from pathlib import Path
 
 import pytest
 
 from evaluation.commands.parser import INSTALLED, build_parser, parsers_of
-from tests.bridge.folders import make_plans, write_side
-from tests.conftest import ROOT
 from tests.tools.conftest import Command
-from tests.workflow.world import World
 
 PARSERS = parsers_of(build_parser())
 
@@ -105,52 +100,3 @@ def test_misspelt_choices(line: str, meant: str, capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit, match="2"):
         build_parser().parse_args(line.split())
     assert f"(did you mean {meant}?)" in capsys.readouterr().err
-
-
-def test_help_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    texts = [parser.format_help() for parser in (build_parser(), *PARSERS.values())]
-    assert [line for text in texts for line in text.splitlines() if len(line) > 80] == []
-
-
-LINES = """
-import sys
-from evaluation.__main__ import main
-for line in sys.argv[1:]:
-    try:
-        main(line.split())
-    except SystemExit:
-        pass
-"""
-
-
-def test_what_is_printed_fits_80_columns(tmp_path: Path, world: World) -> None:
-    """In a terminal of 80 columns; through a pipe, tables have all columns side by side."""
-    plan = make_plans(tmp_path)["first"]
-    folders = [tmp_path / name for name in "AB"]
-    for number, folder in enumerate(folders):
-        write_side(folder, plan, step=10 * number, seed=number)
-    pair = "compare A B"
-    lines = [pair, "table A=A B=B C=../t/A", "compare A nowhere", "statsu", "compare A B --by step"]
-    lines += [f"{name} --config {world.config}" for name in ("status", "doctor", "bridge-table")]
-    terminal, end = pty.openpty()
-    termios.tcsetwinsize(end, (24, 80))
-    environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"} | {
-        "PYTHONPATH": str(ROOT)
-    }
-    command = [sys.executable, "-c", LINES]
-    child = subprocess.Popen(
-        [*command, *lines], cwd=tmp_path, env=environment, stdin=end, stdout=end, stderr=end
-    )
-    os.close(end)
-    said = _read_until(terminal, "no such word")
-    child.wait()
-    shown = said.replace("\r", "").splitlines()
-    unbroken = [line for line in shown if "`" in line or len(line.split()) == 1]
-    assert [line for line in shown if len(line) > 80 and line not in unbroken] == []
-    assert sum("A - B" in line for line in shown) == 1
-    assert "(did you mean status?)" in " ".join(said.split())
-    piped = subprocess.run(
-        [*command, pair], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
-    assert "p (Holm)" in next(one for one in piped.stdout.splitlines() if "A - B" in one)

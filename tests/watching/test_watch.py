@@ -141,7 +141,7 @@ def test_what_is_not_prefilled_is_said_before_anything(watched: Watched) -> None
     watched.copy(10)
     text = watched.world.config.read_text().replace("sequence_length: 64", "sequence_length: 32")
     watched.world.config.write_text(text)
-    with pytest.raises(CacheError, match=r"not prefilled.*snakemake prefill --profile"):
+    with pytest.raises(CacheError, match=r"not prefilled.*snakemake prefill"):
         watched.watcher().watch()
     assert watched.scored() == []
 
