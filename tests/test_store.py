@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation import score_archives
 from evaluation import store as store_module
 from evaluation.errors import OutputError
 from evaluation.store import ScoreStore, StoredScore
@@ -216,7 +215,7 @@ def test_what_cannot_be_read_is_not_called_damaged(store: ScoreStore) -> None:
     store.put("web", (), score(1.0))
     denied = PermissionError(errno.EACCES, "Permission denied", str(path))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(score_archives, "open_regular", raising(denied))
+        patch.setattr(Path, "read_bytes", raising(denied))
         with pytest.raises(PermissionError, match="denied"):
             got(store, "web")
     assert summary(store, "web")
