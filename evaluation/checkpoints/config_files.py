@@ -1,7 +1,7 @@
 """Read the configuration files of checkpoints strictly: JSON, YAML, and their keys by type.
 
-A file is refused if it is larger than any configuration, is not UTF-8, has a key twice, or
-holds text that cannot be written again. Every error names the file.
+A file is refused if it is larger than any configuration, is not UTF-8, or has a key twice. Every error
+names the file.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import CheckpointError, ConfigError
-from evaluation.json_text import is_unicode, load_json
+from evaluation.json_text import load_json
 from evaluation.settings import yaml_files
 from evaluation.wording import kind_of
 
@@ -110,21 +110,9 @@ def parse_yaml(path: Path, text: str | None = None) -> dict[str, Any]:
 
 
 def _mapping(path: Path, content: Any) -> dict[str, Any]:
-    """Return a table; refuse other values, and text that is not Unicode."""
+    """Return a table; refuse other values."""
     if not isinstance(content, dict):
         raise CheckpointError(f"{path}: expected keys and values; copy the checkpoint again")
-    seen: set[int] = set()  # YAML can refer to one value from many places
-    left: list[Any] = [content]
-    while left:
-        value = left.pop()
-        if isinstance(value, str):
-            if not is_unicode(value):
-                raise CheckpointError(
-                    f"{path}: {value[:40]!r} is not valid Unicode; copy the checkpoint again"
-                )
-        elif isinstance(value, dict | list) and id(value) not in seen:
-            seen.add(id(value))
-            left += [*value, *value.values()] if isinstance(value, dict) else value
     return content
 
 

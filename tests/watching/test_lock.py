@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.errors import OutputError
 from evaluation.orchestration.processes import Process, process
 from evaluation.watching import lock as module
 from evaluation.watching.lock import Holder, StageLock
@@ -61,10 +60,3 @@ def test_a_lock_that_is_not_whole_binds_nobody(tmp_path: Path, content: str) -> 
     lock.path.parent.mkdir()
     lock.path.write_text(content)
     assert lock.take() is None
-
-
-def test_a_folder_in_its_place_stays_and_is_named(tmp_path: Path) -> None:
-    (tmp_path / ".watch/lock.json/kept").mkdir(parents=True)
-    with pytest.raises(OutputError, match=r"\.watch/lock\.json: is a folder"):
-        StageLock(tmp_path).take()
-    assert (tmp_path / ".watch/lock.json/kept").is_dir()
