@@ -136,7 +136,7 @@ def test_what_was_edited_after_prefill_stops_a_job(world: World) -> None:
     sentence = only(look(world)["caches"])
     assert "cf_tasks/quiz was made from other data than there is now; run" in sentence
     job = world.evaluation("score", "--stage", "stage1", "--step", "10")
-    assert job.stderr.startswith(f"error: {sentence.partition(' --profile')[0]} ")
+    assert job.stderr.startswith(f"error: {sentence}")
 
 
 def test_nothing_is_prefilled(world: World) -> None:
