@@ -104,7 +104,8 @@ def check_offline(plans: Collection[StagePlan], caches: Caches) -> Check:
     findings = []
     lacking = [plan.name for plan in plans if not caches.complete(plan)]
     if lacking:
-        sentence = f"jobs of {', '.join(lacking)} would stop without the caches above; run `snakemake prefill`"
+        names = ", ".join(lacking)
+        sentence = f"jobs of {names} would stop without the caches above; run `snakemake prefill`"
         findings.append(Finding("fault", "", sentence))
     for plan in plans:
         if plan.stage.command:
