@@ -4,7 +4,12 @@ from typing import Literal
 
 Kind = Literal["key", "value", "command", "option"]
 
-WITHDRAWN: dict[tuple[Kind, str], str] = {}
+WITHDRAWN: dict[tuple[Kind, str], str] = {
+    (
+        "key",
+        "notify",
+    ): "write `snakemake …; mail …`, or --mail-type of Slurm into the profile (docs/slurm.md)",
+}
 """The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind of verifier, a
 format), a command, an option."""
 

@@ -67,18 +67,6 @@ class Contents:
         is_stated = checkpoint.training_config is None and checkpoint.use_mup is not None
         return fingerprint(content | ({"use_mup": checkpoint.use_mup} if is_stated else {}))
 
-    def remembered_identity(self, checkpoint: Checkpoint) -> str | None:
-        """Return the identity if no file has to be read for it, else None; raise CheckpointError."""
-        for part in checkpoint.parts:
-            memory = self._memory(part.path)
-            remembered = remembered_hashes(memory) if memory else {}
-            for path in part.weights:
-                name = path.relative_to(part.path).as_posix()
-                with os_errors_named(part.path):
-                    if name not in remembered or remembered[name][0] != status_of(path):
-                        return None
-        return self.identity(checkpoint)
-
     def _hashes(self, folder: Path, files: Mapping[str, Path]) -> dict[str, str]:
         """Return the hash of each file by its name, and remember those that had to be computed."""
         with os_errors_named(folder):

@@ -6,10 +6,9 @@ from pathlib import Path
 from evaluation.doctor.answers import check_answers
 from evaluation.doctor.caches import Caches, check_caches, check_offline, check_tokenizers
 from evaluation.doctor.checkpoints import check_checkpoints, find_subjects
-from evaluation.doctor.disk_space import check_disk_space, check_folders, estimate
 from evaluation.doctor.findings import Check, Finding
+from evaluation.doctor.folders import check_folders
 from evaluation.doctor.machine import (
-    check_compile_cache,
     check_gpu,
     check_gpu_memory,
     check_sandbox,
@@ -78,14 +77,12 @@ def _check_stages(
     checks.append(check_offline(chosen.values(), caches))
     subjects = find_subjects(chosen.values(), plans)
     checks += check_checkpoints(subjects, caches, gate=gate)
-    checks += check_answers(list(chosen.values()), subjects.to_score, caches)
+    checks += check_answers(list(chosen.values()), caches)
     if any(plan.suite.runs_programs for plan in chosen.values()):
         checks.append(check_sandbox())
     config = next(iter(plans.values())).config
     if config.scoring.device != "cpu":
         memory = check_gpu_memory(subjects.to_score)
         checks.append(memory.as_warning if gate else memory)
-        checks.append(check_compile_cache(Path(config.cache)))
-    checks.append(check_disk_space(Path(config.results), estimate(subjects.to_score, caches)))
     checks.append(check_folders(chosen))
     return checks

@@ -1,7 +1,6 @@
 """Checks this machine: GPU, driver and compiler, packages, Slurm's commands, and the sandbox for code."""
 
 import importlib.metadata
-import os
 import re
 import shlex
 import shutil
@@ -9,18 +8,15 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import torch
 from packaging.requirements import Requirement
 
 from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.subjects import Subject
-from evaluation.doctor.disk_space import nearest, write_problem
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError, SandboxError, ScoringError
 from evaluation.root import ROOT
-from evaluation.scoring.engine import compile_cache
 from evaluation.scoring.engine.device import amd_fault, compiler_fault, why_unusable
 from evaluation.scoring.engine.footprint import CONTEXT, Footprint, footprint, gigabytes, too_large
 from evaluation.scoring.engine.gpus import HELD, Gpu, visible_gpus
@@ -219,30 +215,3 @@ def _shortage(subject: Subject, gpu: Gpu, needs: Footprint, dtype: str) -> Findi
         "it, or lower scoring.row_tokens"
     )
     return Finding("warning", name, sentence)
-
-
-def check_compile_cache(cache: Path) -> Check:
-    """Check the shared and the node's folder for compiled kernels; without a shared one jobs are slower."""
-    folder, findings = Path(cache) / compile_cache.FOLDER, []
-    if (reason := _cannot_keep(folder)) is not None:
-        sentence = (
-            f"{folder}: compiled kernels cannot be kept there ({reason}), so every job on a GPU "
-            "compiles anew for about a minute; make it writable, or free some disk space"
-        )
-        findings.append(Finding("warning", "", sentence))
-    if _first_gpu() is not None and compile_cache.use_node_folder() is None:
-        sentence = (
-            "no folder of this node can be compiled in; free some disk space in the temporary "
-            "folder, or set TMPDIR to another on this node"
-        )
-        findings.append(Finding("fault", "", sentence))
-    return Check("compile cache", str(folder), tuple(findings))
-
-
-def _cannot_keep(folder: Path) -> str | None:
-    """Return why a folder cannot keep compiled kernels; None if it can. The folder is not made."""
-    if (problem := write_problem(folder)) is not None:
-        return problem
-    there = os.statvfs(nearest(folder))
-    left = there.f_bavail * there.f_frsize
-    return f"only {left >> 20} MB left" if left < compile_cache.LEAST_FREE else None

@@ -4,7 +4,7 @@ The next run scores the checkpoint again, which takes the completions from the s
 its scores are removed, in every stage that evaluates it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from evaluation.checkpoints.contents import Contents
@@ -19,15 +19,13 @@ from evaluation.checkpoints.subjects import (
 )
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
 from evaluation.dependencies.steps import SCORE
-from evaluation.errors import ConfigError, EvaluationError
+from evaluation.errors import ConfigError
 from evaluation.prefill.caches import read_prompts
 from evaluation.records import record_path
 from evaluation.scoring.completion_files import read_completions
 from evaluation.scoring.imported_completions import (
-    IMPORTED,
     forget_import,
     import_completions,
-    imports_of,
     origin_of_file,
 )
 from evaluation.settings.plan import StagePlan
@@ -85,23 +83,6 @@ def forget_completions(plans: Plans, plan: StagePlan, checkpoint: str, task: str
     if not forget_import(_store(subject), task):
         raise ConfigError(f"{subject.label} of {plan.name}: no completions of {task} were imported")
     _score_again(plans, subject)
-
-
-def imported_tasks(subject: Subject) -> Collection[str]:
-    """Return the tasks whose completions were imported for a checkpoint.
-
-    No weights are read: there are none for a checkpoint that cannot be opened or whose identity is not
-    remembered, as after its files have changed.
-    """
-    plan = subject.plan
-    if not any(plan.scores.glob(f"*/{IMPORTED}")):
-        return ()
-    contents = Contents(Path(plan.config.results))
-    try:
-        identity = contents.remembered_identity(open_subject(subject))
-        return () if identity is None else imports_of(ScoreStore(plan.scores, identity))
-    except EvaluationError:  # what scores the checkpoint reports it
-        return ()
 
 
 def _subject(plans: Plans, plan: StagePlan, checkpoint: str) -> Subject:

@@ -6,26 +6,22 @@ Snakemake's own error for an unknown target ("No rule to produce stage5") names 
 import contextlib
 import shutil
 import sys
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.subjects import Subject, stage_candidates, stage_subjects
-from evaluation.dependencies.caches import CacheEntry, check_current, stage_entries
-from evaluation.dependencies.estimates import estimate_answers
+from evaluation.checkpoints.subjects import stage_candidates, stage_subjects
+from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.making import make
 from evaluation.dependencies.outdated import is_behind
 from evaluation.dependencies.places import Plans, place_of, places_in
 from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, TABLES, sources, steps_of
-from evaluation.errors import CacheError, EvaluationError
+from evaluation.errors import EvaluationError
 from evaluation.orchestration.internals import Internals
-from evaluation.orchestration.notification import send
 from evaluation.orchestration.outputs_on_disk import (
     check_writable,
     reset_future_times,
 )
-from evaluation.orchestration.pace import earlier_seconds
 from evaluation.orchestration.rule_inputs import (
     CHECKED,
     RuleInputs,
@@ -35,7 +31,6 @@ from evaluation.orchestration.rule_inputs import (
 from evaluation.orchestration.run_log import print_steps, running_log
 from evaluation.orchestration.slurm import check_cluster, guard_run
 from evaluation.orchestration.stops import RunError, or_stop, require_checkpoint
-from evaluation.prefill.entries import read_meta
 from evaluation.records import recorded_error
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
@@ -49,41 +44,34 @@ _FIXED = ("all", "prefill")
 def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
     """Have the targets checked before Snakemake plans anything.
 
-    The estimated cost of the checkpoints is printed at the start of a run, and at the end of a dry run.
     A workflow that uses these rules as a module checks its targets itself.
 
     Args:
         keep: Writes the configuration that jobs read; called before every run except dry runs.
     """
-    from snakemake.logging import logger
-
     internals = Internals(workflow)
     if internals.is_module:
         _prepare_as_module(workflow, inputs, keep)
         return
 
-    def check(is_dry: bool) -> list[str]:
+    def check(is_dry: bool) -> None:
         print_steps(is_dry)
         rules, targets = list(internals.part("rules")), internals.part("dag_settings.targets")
         for target in targets:
             if not any(target == rule.name or rule.is_producer(target) for rule in rules):
                 raise RunError(_unknown_target(target, inputs))
-        lines = _check_checkpoints(inputs, sorted(targets))
+        _check_checkpoints(inputs, sorted(targets))
         if is_dry:
-            return lines
+            return
         if internals.part("resource_settings.cores") == 0:  # Snakemake would wait for ever
             raise RunError("with --cores 0 no job can run; give 1 or more, such as --cores 2")
-        for line in lines:
-            logger.info(line)
         keep()
-        return []
 
     internals.before_execution(check)
 
 
-def _check_checkpoints(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
-    """Stop if a checkpoint is missing or a cache locked; return the estimated cost of generating answers."""
-    lines = []
+def _check_checkpoints(inputs: RuleInputs, targets: Sequence[str]) -> None:
+    """Stop if a checkpoint is missing or a cache locked."""
     for plan in inputs.plans.values():
         if "prefill" in targets:
             check_writable(stage_entries(plan), inputs.outdated.view.caches)
@@ -91,29 +79,9 @@ def _check_checkpoints(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
             check_writable(stage_entries(plan), inputs.outdated.view.caches)
             subjects = or_stop(stage_subjects, plan, inputs.plans)
             inputs.outdated.look_at(subjects)
-            outdated = [subject for subject in subjects if inputs.outdated(SCORE, subject)]
-            for subject in outdated:
-                require_checkpoint(subject)
-            if plan.suite.generation_tasks:
-                meta_of = partial(_meta, inputs, plan)
-                estimate = estimate_answers(plan, outdated, meta_of, _imported)
-                lines.append(f"answers: {estimate}")
-    return lines
-
-
-def _imported(subject: Subject) -> Collection[str]:
-    """Return the tasks whose completions were imported for a checkpoint."""
-    from evaluation.grading.imports import imported_tasks  # imports take half a second
-
-    return imported_tasks(subject)
-
-
-def _meta(inputs: RuleInputs, plan: StagePlan, folder: Path) -> Mapping[str, Any] | None:
-    try:
-        check_current(inputs.outdated.view.caches, CacheEntry(plan, "tier5", folder.name, folder))
-        return read_meta(folder)
-    except CacheError:  # prefill runs first and writes it
-        return None
+            for subject in subjects:
+                if inputs.outdated(SCORE, subject):
+                    require_checkpoint(subject)
 
 
 def _prepare_as_module(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
@@ -131,12 +99,11 @@ def _prepare_as_module(workflow: Any, inputs: RuleInputs, keep: Callable[[], Non
         rules = {job.rule.name for job in internals.jobs}
         or_stop(_make_after_failure, rules, inputs.plans, rename)
 
-    def prepare(is_dry: bool) -> list[str]:
+    def prepare(is_dry: bool) -> None:
         if not is_dry:
             keep()
             internals.before_hook("_onstart", lambda: or_stop(start, workflow))
             internals.before_hook("_onerror", make_rest)
-        return []
 
     internals.before_execution(prepare)
 
@@ -158,11 +125,8 @@ def start(workflow: Any) -> None:
     guard_run(workflow)
     for left in CHECKED.glob("*"):  # left by killed runs: this run holds the folder's lock
         shutil.rmtree(left, ignore_errors=True)
-    jobs = internals.due_jobs
-    for job in jobs:
+    for job in internals.due_jobs:
         reset_future_times(map(Path, job.input))
-    if log := running_log():
-        log.pace.earlier = earlier_seconds(jobs)
 
 
 def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool) -> None:
@@ -181,7 +145,6 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
         _make_after_failure(rules, inputs.plans)
         _show(_vanished(plans, logs))
         _show(failing(plans))
-        _notify(inputs, "failed", [ending(tables), failing(plans)])
         return
     _show(ending(tables))
     left_out = [line for plan in tables for line in _recorded_errors(plan, inputs.plans)]
@@ -189,22 +152,12 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
         error = recorded_error(place_of(inputs.plans).folder, step.name)
         if error and rule_of(step, inputs.plans) in rules:
             left_out.append(f"{step.name}: {error}")
-    what_failed = "\n".join(["What failed:", *left_out]) if left_out else ""
-    _notify(inputs, "ended with failures" if left_out else "is done", [ending(tables), what_failed])
     if left_out:
-        _show(what_failed)
+        _show("\n".join(["What failed:", *left_out]))
         raise EvaluationError(
             f"{len(left_out)} results could not be made, and tables and reports name them; the rest "
             f"is done. The first: {left_out[0]}"
         )
-
-
-def _notify(inputs: RuleInputs, outcome: str, parts: Iterable[str]) -> None:
-    """Send the message that is configured, and show what could not be sent."""
-    text = "\n\n".join(filter(None, parts))
-    if text:  # a run that makes no tables, such as prefill, tells nobody
-        subject = f"Evaluation of {Path(inputs.results).resolve().name} {outcome}"
-        _show("\n".join(send(inputs.config.notify, subject, text)))
 
 
 def ending(plans: Sequence[StagePlan]) -> str:

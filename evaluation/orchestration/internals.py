@@ -14,8 +14,7 @@ workflow    execute(executor_plugin=…): the first place that knows the targets
             rules, of each its name, is_producer, get_wildcards, input: which of our files a target needs
             _onstart, _onerror: that workflow's own hooks; ours run before them
 dag         forcefiles: outdated files are made again, as if named by `--forcerun`
-            jobs, needrun_jobs: what a run makes, for its messages and its estimate of the end; of each job its
-            rule and files
+            jobs, needrun_jobs: what a run makes; of each job its rule and files
 scheduler   _lock: the handler of a stop signal takes it, and waits for ever if the thread that it interrupts
             holds it: replaced by a reentrant lock
             _executor: the Slurm executor, and the name of its jobs (run_uuid)
@@ -95,8 +94,7 @@ class Internals:
     @property
     def due_jobs(self) -> list[Any]:
         """The jobs that the run makes."""
-        parts = ("rule", "input", "output", "benchmark")
-        return _checked_jobs(self.part("dag.needrun_jobs")(), *parts)
+        return _checked_jobs(self.part("dag.needrun_jobs")(), "rule", "input", "output")
 
     def make_by_default(self, rule: str) -> None:
         """Have a rule made where the command line names no target."""
@@ -120,25 +118,20 @@ class Internals:
         """Have Snakemake make a file again that exists."""
         self.part("dag.forcefiles").add(file)
 
-    def before_execution(self, prepare: Callable[[bool], Iterable[str]]) -> None:
+    def before_execution(self, prepare: Callable[[bool], None]) -> None:
         """Have a function called before Snakemake plans anything, and let records decide what it runs again.
 
         Args:
-            prepare: Gets whether the run is a dry run; the lines it returns are logged after the run.
+            prepare: Gets whether the run is a dry run.
         """
-        from snakemake.logging import logger
-
         execute = self.part("execute")
 
         def prepared(*, executor_plugin: Any, **others: Any) -> Any:
             _require(executor_plugin, "common_settings")
             _require(executor_plugin.common_settings, "dryrun_exec")
             self._decide_by_records()
-            lines = prepare(executor_plugin.common_settings.dryrun_exec)
-            done = execute(executor_plugin=executor_plugin, **others)
-            for line in lines:
-                logger.info(line)
-            return done
+            prepare(executor_plugin.common_settings.dryrun_exec)
+            return execute(executor_plugin=executor_plugin, **others)
 
         self.workflow.execute = prepared
 
@@ -196,7 +189,7 @@ def _checked_jobs(jobs: Iterable[Any], *parts: str) -> list[Any]:
     checked = list(jobs)
     for job in checked:
         _require(job, *parts)
-        _require(job.rule, "name", "benchmark")
+        _require(job.rule, "name")
     return checked
 
 

@@ -1,4 +1,4 @@
-"""Prints a line for each step of a run: its duration, the steps left and when the run will end.
+"""Prints a line for each step of a run, with how many of all steps are done.
 
 Snakemake's own log in `.snakemake/log` stays complete, with all inputs and reasons. `--quiet` and
 `--dry-run` filter these lines like Snakemake's; `--verbose` and `--logger` replace them.
@@ -14,9 +14,8 @@ from typing import Any
 from snakemake.logging import ColorizingTextHandler, get_event, logger, show_logs
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from evaluation.orchestration.pace import Pace
 from evaluation.results.job_logs import last_error
-from evaluation.wording import first_few, time_in_words
+from evaluation.wording import first_few
 
 _STREAM = "DefaultStreamHandler"
 """Name of Snakemake's terminal handler, absent if a logger plugin replaces it."""
@@ -61,7 +60,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         super().__init__(own.nocolor, own.stream, own.formatter)
         self.filters = own.filters
         self.is_dry = is_dry
-        self.pace = Pace()
+        self._done, self._all = 0, 0
         self._titles: dict[int, str] = {}
         self._logs: dict[str, str] = {}
         self._stats = ""
@@ -70,11 +69,10 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         """Note steps and their logs, also of records that `--quiet` hides."""
         event, about = get_event(record), record.__dict__
         if event == LogEvent.RUN_INFO:
-            self.pace.plan(about["stats"])
+            self._all = about["stats"]["total"]
         elif event == LogEvent.JOB_INFO:
             self._titles[about["jobid"]] = _step_title(about["rule_name"], about["wildcards"])
             self._logs |= dict.fromkeys(about["log"], self._titles[about["jobid"]])
-            self.pace.begin(about["jobid"], about["rule_name"])
         return bool(super().filter(record))
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -124,8 +122,8 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         return text
 
     def _finished(self, job: int) -> Iterator[str]:
-        took = time_in_words(self.pace.end(job))
-        yield f"{_clock()} {self._title(job)}: {took}; {self.pace.in_words()}"
+        self._done += 1
+        yield f"{_clock()} {self._title(job)}: done; {self._done} of {self._all} steps"
 
     def _failed(self, record: logging.LogRecord) -> Iterator[str]:
         """Show the error message of a failed job; Snakemake's message if the job has none."""

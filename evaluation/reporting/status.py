@@ -15,9 +15,8 @@ from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS, TABLES, s
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
 from evaluation.reporting.terminal import as_table
-from evaluation.reporting.time_left import ScoredTiers, time_left
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
-from evaluation.results.job_logs import is_running, job_progress, last_error, latest_log
+from evaluation.results.job_logs import is_running, last_error, latest_log
 from evaluation.results.read import read_tier_file
 from evaluation.results.stage_files import QUALITY, RECOMMENDATION, Recommendation, TaskQuality
 from evaluation.settings.candidates import Candidate
@@ -63,12 +62,6 @@ def stage_status(
     files, damaged = _stage_files(plan)
     if outdated is not None:
         _mark_outdated(plan, places, subjects, files, outdated)
-    left = time_left(
-        ScoredTiers(
-            folder=places[name].folder, states={tier: subject["files"][tier] for tier in plan.tiers}
-        )
-        for name, subject in subjects.items()
-    )
     states = [state for subject in subjects.values() for state in subject["files"].values()]
     complete = all(state == "done" for state in (*states, *files.values()))
     return {
@@ -77,7 +70,6 @@ def stage_status(
         "check": None if complete else last_error(plan.check_log),
         "checkpoints": None if complete else absent_checkpoints(plan.name, plan.stage),
         **_verdict(plan, outdated),
-        "left": left and left.sentence,
         "prefill": dict(_prefilling(plan)),
         "subjects": subjects,
         "files": files,
@@ -86,12 +78,12 @@ def stage_status(
 
 
 def _prefilling(plan: StagePlan) -> Iterator[tuple[str, str]]:
-    """Yield the caches that are being prefilled, and the progress of each."""
+    """Yield the caches that are being prefilled, and the log of each."""
     for entry in stage_entries(plan):
         name = "_".join([entry.kind, entry.name] if entry.tier else [entry.kind])
         log = plan.cache / "logs" / f"{name}.log"
         if is_running(log) and latest_log(entry.record, log) == log:
-            yield f"{entry.kind} {entry.name}", job_progress(log) or "begun"
+            yield f"{entry.kind} {entry.name}", str(log)
 
 
 def _mark_outdated(
@@ -211,8 +203,7 @@ def _subject(place: Place) -> dict[str, Any]:
     return {
         "files": files,
         "error": error,
-        "progress": job_progress(log) or "begun" if running else None,
-        "log": str(log) if error else None,
+        "log": str(log) if error or running else None,
         "damaged": damaged,
         "deleted": candidate is not None and bool(absent_folder(place.subject.checkpoint)),
         "partly_deleted": False,
@@ -235,18 +226,20 @@ def _gone(subject: Mapping[str, Any]) -> str:
 
 
 def status_table(statuses: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return all stages in one table, then progress of running jobs and errors of failed ones."""
+    """Return all stages in one table, then logs of running jobs and errors of failed ones."""
     files = (s["files"] for entry in statuses.values() for s in entry["subjects"].values())
     columns = dict.fromkeys(chain(TIERS, *files))
     rows = [["stage", "step", *columns]]
     running, errors = [], []
     for stage, entry in statuses.items():
-        running += [f"{stage} prefill, {name}: {how}" for name, how in entry["prefill"].items()]
+        running += [
+            f"{stage} prefill, {name}: runs ({log})" for name, log in entry["prefill"].items()
+        ]
         for name, subject in entry["subjects"].items():
             label = f"{name}{_gone(subject)}"
             rows.append([stage, label, *(subject["files"].get(column, "–") for column in columns)])
-            if subject["progress"]:
-                running.append(f"{stage} {name}: {subject['progress']}")
+            if subject["log"] and not subject["error"]:
+                running.append(f"{stage} {name}: runs ({subject['log']})")
             if subject["error"]:
                 errors.append(f"{stage} {name}: {subject['error']} ({subject['log']})")
             errors += [f"{stage} {name}: {line}" for line in subject["damaged"]]
@@ -258,7 +251,6 @@ def status_table(statuses: Mapping[str, Mapping[str, Any]]) -> str:
         verdict += ", provisional" if verdict and entry["provisional"] else ""
         verdict += " (of outdated tables)" if verdict and entry["verdict_outdated"] else ""
         lines.append(f"{stage}: {'complete' if entry['complete'] else 'incomplete'}{verdict}")
-        lines += [f"  {entry['left']}"] if entry["left"] else []
         lines += [f"  to come: {first_few(missing, 4)}"] if missing else []
         lines += [f"  check: {entry['check']}"] if entry["check"] else []
         lines += [f"  {entry['checkpoints']}"] if entry["checkpoints"] else []

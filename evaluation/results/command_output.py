@@ -20,8 +20,7 @@ class SubjectStatus(FileModel):
         description="State of each tier, and of `deltas` if it is compared."
     )
     error: str | None = Field(description="Last error of its job, if that failed.")
-    progress: str | None = Field(description="Progress of its running job.")
-    log: str | None = Field(description="Log of the job that failed.")
+    log: str | None = Field(description="Log of the job that runs or failed.")
     damaged: tuple[str, ...] = Field(description="A sentence for each damaged file.")
     deleted: bool = Field(False, description="Whether the checkpoint is deleted.")
     partly_deleted: bool = Field(
@@ -41,10 +40,7 @@ class StageStatus(FileModel):
     verdict_outdated: bool | None = Field(
         description="Whether the verdict is of other settings, data or results than there are now."
     )
-    left: str | None = Field(
-        None, description="How much scoring is left, and about how long it takes; null if none is."
-    )
-    prefill: dict[str, str] = Field(description="Progress of each cache that is being prefilled.")
+    prefill: dict[str, str] = Field(description="Log of each cache that is being prefilled.")
     subjects: dict[str, SubjectStatus] = Field(
         description="By step, by name of the merge, or `bridge`."
     )

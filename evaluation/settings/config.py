@@ -19,7 +19,6 @@ from evaluation.settings.model import (
     one_sentence,
 )
 from evaluation.settings.names import Name, check_folders, check_names, check_results_apart
-from evaluation.settings.notify import Notify
 from evaluation.settings.provided import Providers
 from evaluation.settings.runs import OtherRun, PublishedScores, RunName, WeightsAndBiases
 from evaluation.settings.stage import Bridge, Stage
@@ -77,7 +76,6 @@ class Config(Settings):
     weights_and_biases: WeightsAndBiases = Field(
         WeightsAndBiases(), description="Where `export --format wandb` puts curves."
     )
-    notify: Notify = Field(Notify(), description="Where a message goes at the end of a run.")
     stages: dict[Name, Stage] = Field(min_length=1, description="The stages in training order.")
     runs: dict[RunName, OtherRun] = Field(
         {}, description="Other runs of the same suites, by name, to compare with this one."

@@ -8,13 +8,11 @@ monotonic clock.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.errors import EvaluationError
 from evaluation.orchestration.processes import Process
-from evaluation.results.job_logs import is_running, job_progress, latest_log
 from evaluation.settings.candidates import steps_among
 from evaluation.settings.config import Config
 from evaluation.settings.effective import write_effective
@@ -31,9 +29,6 @@ from evaluation.watching.runs import (
 )
 from evaluation.watching.work import Work, check_caches, find_work
 from evaluation.wording import first_few, time_in_words
-
-PROGRESS_SECONDS = 10 * 60.0
-"""Seconds between two reports of the progress of a run's jobs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +58,6 @@ class Watcher:
         self._seen: object = None
         self._news = time.monotonic()
         self._may_unlock = False
-        self._progress_reported = 0.0
         self._orphan: Process | None = None
         self.late: list[str] = []
 
@@ -149,9 +143,8 @@ class Watcher:
             self._report(f"{name}: {first_few(labels)} ready; Snakemake starts")
         log = self._log(stages)
         command = snakemake(write_effective(work.config), work.targets, self.options.arguments)
-        self._progress_reported = time.monotonic()
         try:
-            code = run(command, log, partial(self._beat, work))
+            code = run(command, log, self._note_child)
         finally:
             self._note_child(None)
         if code and is_locked(log):
@@ -231,17 +224,6 @@ class Watcher:
     def _renew(self, _: int = 0) -> None:
         for lock in self.locks.values():
             lock.renew()
-
-    def _beat(self, work: Work, child: int) -> None:
-        """Renew the locks, and report the progress of the jobs every `PROGRESS_SECONDS`."""
-        self._note_child(child)
-        if time.monotonic() - self._progress_reported < PROGRESS_SECONDS:
-            return
-        self._progress_reported = time.monotonic()
-        for subject in work.ready:
-            log = latest_log(subject.log, subject.plan.collect_log(subject.folder))
-            if is_running(log, subject.folder) and (progress := job_progress(log)):
-                self._report(f"{subject.plan.name} {subject.label}: {progress}")
 
     def _note_child(self, child: int | None) -> None:
         for lock in self.locks.values():

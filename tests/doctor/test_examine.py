@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation.doctor import disk_space as room
 from evaluation.doctor.findings import Check
 from tests.doctor.conftest import doctor, look, only
 from tests.workflow.world import World, build_tokenizer, flip
@@ -189,33 +188,6 @@ def test_a_mistake_in_the_configuration(world: World) -> None:
     assert "colour: unknown key" in only(checks["configuration"])
     assert set(checks) == {"configuration", *MACHINE}
     assert doctor(world)[0].returncode == 1
-
-
-class Disk:
-    """What statvfs returns of a file system with this much left."""
-
-    f_frsize = 4096
-    f_files = 1_000_000
-
-    def __init__(self, bytes_free: int, files_free: int) -> None:
-        self.f_bavail, self.f_favail = bytes_free // 4096, files_free
-
-
-@pytest.mark.parametrize(
-    ("disk", "state", "words"),
-    [
-        (Disk(100_000, 10**6), "fault", ["only 98.3 kB are free", "`results`"]),
-        (Disk(10**12, 20), "fault", ["only 20 more files"]),
-        (Disk(10**12, 120), "warning", ["only 120 more files"]),
-    ],
-)
-def test_too_little_room(
-    world: World, monkeypatch: pytest.MonkeyPatch, disk: Disk, state: str, words: list[str]
-) -> None:
-    monkeypatch.setattr(room.os, "statvfs", lambda path: disk)
-    sentence = only(look(world)["disk space"], state)
-    for word in [str(world.folder), *words]:
-        assert word in sentence
 
 
 def test_what_is_scored_is_not_read_again(world: World) -> None:

@@ -17,7 +17,7 @@ from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine import backend, compile_cache
+from evaluation.scoring.engine import backend
 from evaluation.scoring.engine.footprint import footprint
 from evaluation.scoring.engine.forward import Engine
 from tests.doctor.conftest import Nvml, card, look, only
@@ -62,29 +62,13 @@ def test_doctor_compares_with_the_gpu(
 
 
 def test_without_a_gpu_the_need_is_told(world: World) -> None:
-    """And where kernels will be stored, though nothing is made; where the CPU scores, neither."""
+    """Not where the CPU scores."""
     checks = look(world)
     memory = checks["GPU memory"]
     assert (memory.state, memory.summary.endswith("no GPU here")) == ("ok", True)
     assert "stage2 needs" in memory.summary
-    assert checks["compile cache"].state == "ok"
-    compiled = world.folder / "cache/compiled"
-    assert not compiled.exists()
-    compiled.write_text("")
-    assert "is a file where a folder" in only(look(world)["compile cache"], "warning")
     world.change(scoring={"device": "cpu"})
-    assert not {"GPU memory", "compile cache"} & look(world).keys()
-
-
-def test_a_folder_without_room_for_compiled_kernels(
-    world: World, nvml: Nvml, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compile_cache, "LEAST_FREE", 1 << 60)
-    assert "MB left), so every job" in only(look(world)["compile cache"], "warning")
-    nvml([card(4)])
-    check = look(world)["compile cache"]
-    assert [finding.state for finding in check.findings] == ["warning", "fault"]
-    assert "set TMPDIR" in check.findings[1].sentence
+    assert "GPU memory" not in look(world)
 
 
 GPU = "NVIDIA A100-SXM4-40GB MIG 3g.20gb"

@@ -40,18 +40,16 @@ def workflow() -> Any:
 
 
 def rule() -> Any:
-    return SimpleNamespace(
-        name="all", benchmark=None, input=[], is_producer=lambda file: False, get_wildcards=dict
-    )
+    return SimpleNamespace(name="all", input=[], is_producer=lambda file: False, get_wildcards=dict)
 
 
 def job() -> Any:
-    return SimpleNamespace(rule=rule(), input=[], output=[], benchmark=None)
+    return SimpleNamespace(rule=rule(), input=[], output=[])
 
 
 def executed(workflow: Any) -> None:
     """A run begins, and is a dry one."""
-    Internals(workflow).before_execution(lambda is_dry: [])
+    Internals(workflow).before_execution(lambda is_dry: None)
     told = SimpleNamespace(common_settings=SimpleNamespace(dryrun_exec=True))
     workflow.execute(executor_plugin=told)
 
@@ -62,7 +60,7 @@ USES: dict[str, Callable[[Any], object]] = {
     "dag": lambda w: Internals(w).force("a"),
     "execution_settings": lambda w: executed(w),
     "scheduler": lambda w: Internals(w).slurm_executor,
-    "execute": lambda w: Internals(w).before_execution(lambda is_dry: []),
+    "execute": lambda w: Internals(w).before_execution(lambda is_dry: None),
     "_onstart": lambda w: Internals(w).before_hook("_onstart", lambda: None),
     "_onerror": lambda w: Internals(w).before_hook("_onerror", lambda: None),
     "rules": lambda w: Internals(w).targets(),
@@ -91,7 +89,7 @@ def test_a_part_that_is_missing(part: str) -> None:
         USES[part](lacking)
 
 
-@pytest.mark.parametrize("name", ["input", "output", "benchmark", "rule", "name"])
+@pytest.mark.parametrize("name", ["input", "output", "rule", "name"])
 def test_a_part_of_a_job(name: str) -> None:
     lacking, one = workflow(), job()
     lacking.dag.needrun_jobs = lambda: [one]

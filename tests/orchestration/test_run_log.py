@@ -1,12 +1,10 @@
-"""What a run prints, by Snakemake's own runs of a small workflow, and when it is said to end."""
+"""What a run prints, by Snakemake's own runs of a small workflow."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from evaluation.orchestration import pace
-from evaluation.orchestration.pace import Pace, earlier_seconds
 from tests.histories.warm import run_python
 
 WORKFLOW = """
@@ -14,7 +12,7 @@ from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.run_log import print_steps, running_log
 
 if workflow.is_main_process:
-    Internals(workflow).before_execution(lambda is_dry: print_steps(is_dry) or [])
+    Internals(workflow).before_execution(print_steps)
 
 onsuccess:
     print(running_log().warnings() if running_log() else "no steps")
@@ -39,18 +37,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 def lines(folder: Path, *options: str) -> list[str]:
-    """What a run prints, with `T` for times of day and durations."""
+    """What a run prints, with `T` for times of day."""
     done = run_python(["-m", "snakemake", "--cores", "1", *options], folder)
-    text = re.sub(r"\d\d:\d\d:\d\d", "T", done.stdout + done.stderr)
-    return re.sub(r"[\d.]+ s;", "T;", text).splitlines()
+    return re.sub(r"\d\d:\d\d:\d\d", "T", done.stdout + done.stderr).splitlines()
 
 
 def test_a_line_a_step(folder: Path) -> None:
     printed = lines(folder)
     steps = [line for line in printed if line.startswith("T ")]
     assert steps[0] in ("T make 1: begun (logs/1)", "T make 2: begun (logs/2)")
-    assert sum(line.startswith(("T make 1: T; ", "T make 2: T; ")) for line in steps) == 2
-    assert steps[-1] == "T all: T; 3 of 3 steps"
+    assert sum(line.startswith(("T make 1: done; ", "T make 2: done; ")) for line in steps) == 2
+    assert steps[-1] == "T all: done; 3 of 3 steps"
     assert len(steps) == 5
     assert not [line for line in printed if "input:" in line or "reason" in line.lower()]
     both = ("make 1, make 2: all is small", "make 2, make 1: all is small")
@@ -74,10 +71,10 @@ def test_what_failed_is_said_in_its_own_words(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "shown", "hidden"),
     [
-        (["--quiet", "progress"], "T make 1: begun (logs/1)", "T all: T; 3 of 3 steps"),
-        (["--quiet", "rules"], "T all: T; 3 of 3 steps", "T make 1: begun (logs/1)"),
-        (["--verbose"], "    input: source", "T all: T; 3 of 3 steps"),
-        (["--printshellcmds"], "T all: T; 3 of 3 steps", "    input: source"),
+        (["--quiet", "progress"], "T make 1: begun (logs/1)", "T all: done; 3 of 3 steps"),
+        (["--quiet", "rules"], "T all: done; 3 of 3 steps", "T make 1: begun (logs/1)"),
+        (["--verbose"], "    input: source", "T all: done; 3 of 3 steps"),
+        (["--printshellcmds"], "T all: done; 3 of 3 steps", "    input: source"),
     ],
 )
 def test_options_of_snakemake(folder: Path, options: list[str], shown: str, hidden: str) -> None:
@@ -89,42 +86,3 @@ def test_options_of_snakemake(folder: Path, options: list[str], shown: str, hidd
 def test_nothing_with_quiet_all(folder: Path) -> None:
     printed = lines(folder, "--quiet", "all")
     assert [line for line in printed if "make" in line and "T" in line] == []
-
-
-def test_the_end_is_where_an_even_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two at once, 10 s each: with 4 of 8 done after 20 s, 20 s are left."""
-    now = 100.0
-    monkeypatch.setattr(pace.time, "monotonic", lambda: now)
-    run = Pace()
-    run.plan({"score_one": 6, "score_one_bridge": 2, "total": 8})
-    assert run.left() is None  # nobody knows
-    for first, rule in ((0, "score_one"), (2, "score_one_bridge")):
-        run.begin(first, rule)
-        run.begin(first + 1, rule)
-        now += 10.0
-        run.end(first)
-        run.end(first + 1)
-    assert run.left() == pytest.approx(20.0)
-    run.begin(4, "score_one")
-    now += 4.0
-    assert run.left() == pytest.approx(36.0 / (44 / 24))
-    assert run.in_words().startswith("4 of 8 steps, about ")
-
-
-def test_times_of_earlier_runs(folder: Path) -> None:
-    lines(folder)
-    for number, seconds in ((1, "3.0"), (2, "5.0")):
-        path = folder / "logs" / f"{number}.benchmark.jsonl"
-        path.write_text(f'{{"s": {seconds}}}\n')
-
-    class Rule:
-        name = "score_one"
-        benchmark = f"{folder}/logs/{{number}}.benchmark.jsonl"
-
-    class Job:
-        rule, benchmark = Rule(), "there"
-
-    assert earlier_seconds([Job()]) == {"score_one": 4.0}
-    run = Pace(earlier={"score_one": 4.0})
-    run.plan({"score_one": 3, "tables_one": 1, "total": 4})
-    assert run.left() == pytest.approx(12.0)

@@ -21,7 +21,6 @@ from tests.workflow.world import World, build_world, jobs, stored_scores
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """The tiny world after `snakemake prefill` and `snakemake` (all stages)."""
     world = build_world(tmp_path_factory.mktemp("world"))
-    world.change(notify={"command": f"cat > {world.folder}/message.txt"})
     (world.folder / "said.txt").write_text(world.make().stderr)
     return world
 
@@ -47,9 +46,6 @@ def test_a_run_ends_with_the_recommendation_and_a_dry_run_does_not(world: World)
     said = (world.folder / "said.txt").read_text()
     advice = world.read("stage2", "recommendation.json")
     assert f"step {advice['step']} — {advice['why']}" in said
-    message = (world.folder / "message.txt").read_text()
-    assert message.startswith("Evaluation of results is done\n")
-    assert f"step {advice['step']} — {advice['why']}" in message
     assert said.count("stage1: no bridge, so no recommendation") == 1  # jobs do not say it too
     done = well(world.snakemake("-n", "--forceall"))
     assert "no recommendation" not in done.stdout + done.stderr
