@@ -22,5 +22,4 @@ CONFIG_VARIABLE = "EVALUATION_CONFIG"
 DEFAULT_CONFIG = Path("config/config.yaml")
 
 PROFILE = ROOT / "slurm_profile"
-PROFILES = ROOT / "profiles"
 SUITES = ROOT / "task_suites"

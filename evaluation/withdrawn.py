@@ -5,10 +5,10 @@ from typing import Literal
 Kind = Literal["key", "value", "command", "option"]
 
 WITHDRAWN: dict[tuple[Kind, str], str] = {
-    (
-        "key",
-        "notify",
-    ): "write `snakemake …; mail …`, or --mail-type of Slurm into the profile (docs/slurm.md)",
+    ("key", "notify"): "write `snakemake …; mail …`, or --mail-type into the profile",
+    ("option", "--cluster"): "edit slurm_profile/ or profiles/no_slurm, which `init` writes",
+    ("option", "--objective"): "write `objective` into the stage in config/config.yaml",
+    ("option", "--text"): "write a slice with `files` into a suite (config/README.md)",
 }
 """The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind of verifier, a
 format), a command, an option."""

@@ -149,14 +149,6 @@ def a_name(text: str) -> str:
     return text
 
 
-def a_pair(text: str) -> tuple[str, str]:
-    """Return name and value of `NAME=VALUE` for argparse."""
-    name, equals, value = text.partition("=")
-    if not (equals and name.strip() and value.strip()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name, value
-
-
 def a_path(text: str) -> Path:
     """Return a path for argparse, which need not exist; an empty one would mean the current folder."""
     return Path(a_name(text))

@@ -108,6 +108,10 @@ def _score(options: argparse.Namespace) -> int:
     plans = configured_plans(options)
     plan = named_stage(plans, options.stage, options.config)
     steps = tuple(dict.fromkeys(options.step or ()))  # a step named twice is scored once
+    if plan.config.scoring.device != "cpu":
+        from evaluation.scoring.own_gpus import take_gpus
+
+        take_gpus(max(1, len(steps)))
     if len(steps) > 1:
         from evaluation.orchestration.workers import score_on_all_gpus
 

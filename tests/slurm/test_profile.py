@@ -11,8 +11,7 @@ import torch
 
 from tests.slurm import cluster, layout
 from tests.slurm.conftest import MakeRun
-from tests.slurm.layout import FOLDER, NODES
-from tests.slurm.runs import BOTH, PROMPT_SNAKEMAKE, ROOT, STEP, Run, shared_jobs
+from tests.slurm.runs import BOTH, PROMPT_SNAKEMAKE, STEP, Run, shared_jobs
 from tests.workflow.world import World
 
 GPU = 'gres: "gpu:1"'
@@ -69,17 +68,6 @@ def test_the_queue_is_asked_once_a_round(make_run: MakeRun, tmp_path: Path) -> N
     assert all(later - time >= 2.5 for time, later in pairwise(times))
     settings = [float(line.split()[1]) for line in asked["scontrol"]]
     assert sum(time > times[0] for time in settings) == len(times) - 1
-
-
-def test_without_the_inner_srun(make_run: MakeRun) -> None:
-    """The command runs in the batch step: no node is asked to launch another one."""
-    run = make_run()
-    path = f"{ROOT}/slurm_profile/no_srun:{os.environ['PATH']}"
-    run.score(environment={"PATH": path})
-    assert run.wait() == 0, run.log
-    logs = "".join((FOLDER / "log" / f"{node}.log").read_text() for node in NODES)
-    assert f"launch task StepId={run.job()}.0" not in logs
-    assert "launch task StepId=" in logs or f"batch job {run.job()}" in logs
 
 
 def test_a_new_users_path(slurm: None, world: World, tmp_path: Path) -> None:

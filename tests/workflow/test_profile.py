@@ -1,4 +1,4 @@
-"""What the shipped profile asks Slurm for, whatever the stages are called."""
+"""What the shipped profile asks Slurm for, whatever the stages are called; and the one without Slurm."""
 
 import re
 from collections.abc import Callable
@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import yaml
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 
-from tests.histories.warm import well
+from tests.histories.warm import run_python, well
 from tests.workflow.paper import ROOT, Paper
+from tests.workflow.world import World
 
 SHIPPED = (ROOT / "slurm_profile" / "config.yaml").read_text()
 BRIDGED = {"suites": ["chat"], "bridge": {"stage": "prefill2"}}
@@ -124,47 +124,34 @@ def test_a_model_that_is_spread_over_two_gpus(
         assert not re.search("--gres|--gpus", calls[rule])
 
 
-SITES = {
-    "leonardo": ("-p boost_usr_prod ", "-p lrd_all_serial "),
-    "lumi": ("-p small-g ", "-p small "),
-    "jean_zay_h100": ("-p gpu_p6 ", "-p prepost "),
-    "marenostrum5": ("-p acc ", "-p gpp "),
-}
-NO_SLURM = {"gpu_box": SHARED, "no_slurm": SINGLE}
+WAITS = """
+echo "$CUDA_VISIBLE_DEVICES" > WORLD/gpu_of_$LIGHTEVAL_STEP
+for _ in $(seq 300); do [ $(ls WORLD/gpu_of_* | wc -l) = 2 ] && break; sleep 0.1; done
+false
+"""
+"""A stage's command that writes its GPUs down, and waits until that of the other step runs as well."""
+
+
+def test_without_slurm_jobs_at_once_have_different_gpus(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(world.folder))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    world.change_stage("stage1", command=WAITS.replace("WORLD", str(world.folder)))
+    how = [
+        "-s",
+        f"{ROOT}/workflow/Snakefile",
+        "--profile",
+        f"{ROOT}/profiles/no_slurm",
+        "--cores",
+        "16",
+    ]
+    run_python(["-m", "snakemake", "stage1", *how, "--configfile", str(world.config)], world.folder)
+    gpus = [(world.folder / f"gpu_of_{step}").read_text() for step in (10, 20)]
+    assert sorted(gpus) == ["0\n", "1\n"]
 
 
 def test_every_profile_is_tried() -> None:
-    assert {path.parent.name for path in ROOT.glob("profiles/*/config.yaml")} == {
-        *SITES,
-        *NO_SLURM,
-        "slurm",
-    }
-
-
-@pytest.mark.parametrize("site", SITES)
-def test_a_site_scores_on_its_gpus_and_prefills_where_there_is_internet(
-    tmp_path: Path, site: str
-) -> None:
-    """Nor is any job asked for what the shipped profile asks for; each file says that it is untried."""
-    profile = (ROOT / "profiles" / site / "config.yaml").read_text()
-    assert "not tried" in profile.splitlines()[0]
-    assert profile.splitlines()[1].startswith("# http")
-    calls = submitted(tmp_path, profile)
-    assert scored(calls) == SINGLE
-    for rule in SINGLE:
-        assert SITES[site][0] in calls[rule]
-        assert " --gres=gpu:1" in calls[rule]
-    for rule in PREFILL:
-        assert SITES[site][1] in calls[rule]
-        assert not re.search("--gres|--gpus", calls[rule])
-    shipped = yaml.safe_load(SHIPPED)
-    general = {key: v for key, v in shipped.items() if not key.endswith("-resources")}
-    assert general.items() <= yaml.safe_load(profile).items()
-
-
-@pytest.mark.parametrize("name", NO_SLURM)
-def test_a_profile_without_slurm(tmp_path: Path, name: str) -> None:
-    paper = Paper(tmp_path / "paper", STAGES)
-    done = well(paper.snakemake("-n", "--verbose", "--profile", str(ROOT / "profiles" / name)))
-    rules = set(re.findall(r"(?m)^rule (score_\w+):$", done.stdout))
-    assert NO_SLURM[name] <= rules
+    profiles = {path.parent.name for path in ROOT.glob("profiles/*/config.yaml")}
+    assert profiles == {"slurm", "no_slurm"}
+    assert (ROOT / "profiles/slurm/config.yaml").read_text() == SHIPPED
