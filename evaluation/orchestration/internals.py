@@ -10,7 +10,7 @@ workflow    execute(executor_plugin=…): the first place that knows the targets
             run; input functions cannot check, as Snakemake takes an old file and ignores what they raise
             modifier: whether our rules are a module of another workflow, and their names there (common.smk)
             is_main_process, configfiles, overwrite_configfiles: whether a job reads the rules, and from where
-            default_target: what is made where a Snakefile of `init` includes our rules, and no target is named
+            default_target: what is made where a Snakefile of `init` has our rules, and no target is named
             rules, of each its name, is_producer, get_wildcards, input: which of our files a target needs
             _onstart, _onerror: that workflow's own hooks; ours run before them
 dag         forcefiles: outdated files are made again, as if named by `--forcerun`

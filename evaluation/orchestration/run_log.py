@@ -29,7 +29,8 @@ _OMITTED = (
 _NOISE = (
     "Select jobs to execute", "Removing temporary output", "Would remove temporary",
     "Using shell:", "Reasons:", "Cannot restore ",
-    "--keep-incomplete mode is set", "Conda environments: ignored", "Singularity containers: ignored", "SLURM run ID:",
+    "--keep-incomplete mode is set", "Conda environments: ignored", "Singularity containers: ignored",
+    "SLURM run ID:",
 )  # fmt: skip
 _SUBMITTED = re.compile(
     r"(?:Job|Submitted job) (?P<job>\d+) (?:has been submitted with SLURM jobid|with external jobid)"

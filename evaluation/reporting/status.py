@@ -44,7 +44,7 @@ STAGE_READERS: Readers = {
 def stage_status(
     plan: StagePlan, steps: Sequence[Candidate], outdated: Outdated | None = None
 ) -> dict[str, Any]:
-    """Return the state of each step and merge of a stage, and of the stage's files, as `status --json` has it.
+    """Return the state of each step and merge of a stage, and of its files, as `status --json` has it.
 
     A state is `done`, `outdated`, `running`, `failed`, `missing` or `damaged`; `damaged` of a
     subject or of the stage has a sentence for each such file. `check` is the error of the check
@@ -172,7 +172,7 @@ def _states(paths: Mapping[str, Path], readers: Readers) -> tuple[dict[str, str]
 
 
 def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
-    """Return a sentence on the last error of each failed job with its log, the check before the jobs first."""
+    """Return a sentence on the last error of each failed job with its log, the check before jobs first."""
     status = stage_status(plan, steps)
     labels = {str(step): plan.label(step) for step in steps}
     lines = [f"check: {status['check']} ({plan.check_log})"] if status["check"] else []

@@ -21,7 +21,7 @@ _HELD: list[IO[str]] = []
 
 
 def take_gpus(most: int) -> None:
-    """Leave only free GPUs, up to `most`, to this process, by CUDA_VISIBLE_DEVICES; wait until there is one."""
+    """Leave at most this many GPUs, none of another job, in CUDA_VISIBLE_DEVICES; wait until one is free."""
     names = visible_names()
     if not names:
         return

@@ -26,9 +26,6 @@ from evaluation.store import StoredScore
 
 log = logging.getLogger(__name__)
 
-ITEM = "item %d of %d: %s"
-"""Message that a job logs as it begins an item."""
-
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 
 
@@ -112,10 +109,10 @@ class Job:
         }
 
     def begin(self, name: str) -> None:
-        """Log which of the stage's items is scored next; `status` reads this line."""
+        """Log which of the stage's items is scored next."""
         self._begun += 1
         total = sum(len(self.plan.cache_entries(tier)) for tier in self.plan.tiers)
-        log.info(ITEM, self._begun, total, name)
+        log.info("item %d of %d: %s", self._begun, total, name)
 
     def add(self, item: str, key: Mapping[str, Any], part: StoredScore) -> None:
         """Store a part of an item, and add its name to the record."""
