@@ -9,9 +9,19 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("option", "--cluster"): "edit slurm_profile/ or profiles/no_slurm, which `init` writes",
     ("option", "--objective"): "write `objective` into the stage in config/config.yaml",
     ("option", "--text"): "write a slice with `files` into a suite (config/README.md)",
+    ("key", "also"): "no mean holds several tiers; make a group and an objective of each tier",
+    ("key", "greedy"): "no mean holds several tiers; make a group of the tasks with choices alone",
+    ("key", "olmo_eval"): "run olmo-eval by `command:` in a stage of its own",
+    ("key", "olmo_eval_suites"): "run olmo-eval by `command:` in a stage of its own",
+    ("key", "python"): "run BigCodeBench and DS-1000 by `command:` in a stage of its own",
+    ("value", "olmo_eval"): "run olmo-eval by `command:` in a stage of its own",
+    ("value", "olmobase_easy"): "run olmo-eval by `command:` in a stage of its own",
+    ("value", "olmobase_fim"): "run olmo-eval by `command:` in a stage of its own",
+    ("value", "olmobase_main"): "run olmo-eval by `command:` in a stage of its own",
+    ("value", "ruler"): "run olmo-eval by `command:` in a stage of its own",
 }
 """The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind of verifier, a
-format), a command, an option."""
+format, a suite), a command, an option."""
 
 
 def instead(kind: Kind, name: str) -> str | None:

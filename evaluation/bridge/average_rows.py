@@ -39,10 +39,8 @@ def average_rows(
         if objective.average is None or len(steps) < objective.average:
             continue
         own = {step: deltas[step] for step in steps[-objective.average :]}
-        group = plan.suite.groups.get(objective.group or "")
-        tiers = {objective.tier, *(group.also if group else ())}
         bridge, *sides = (
-            read_results(folder, [name for name in plan.tiers if name in tiers])
+            read_results(folder, [objective.tier])
             for folder in (plan.bridge_folder, *map(plan.step_folder, own))
         )
         key, mean = f"stages.{plan.name}.objective.{number}", compare(mean_results(sides), bridge)

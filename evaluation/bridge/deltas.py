@@ -29,7 +29,7 @@ import numpy as np
 from evaluation.bridge.comparable import check_comparable
 from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_of
 from evaluation.bridge.estimate import Estimate, Link, derived, identical, unknown
-from evaluation.bridge.means import means, means_over_tiers
+from evaluation.bridge.means import means
 from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
 from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.statistics import ratio_of_blocks, unpaired_difference
@@ -59,7 +59,6 @@ def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) 
     deltas: list[Delta] = []
     for pair in tier_pairs(ours, theirs):
         deltas += find(pair)
-        deltas += means_over_tiers(pair.tier, pair.ours.items, pair.groups, deltas)
     return corrected(deltas)
 
 

@@ -1,4 +1,4 @@
-"""Means of deltas over items, groups and several tiers, and which of them decides an objective."""
+"""Means of deltas over items and groups, and which of them decides an objective."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from evaluation.bridge.pairing import AGAIN
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.errors import BridgeError
 from evaluation.settings.objectives import Objective
-from evaluation.settings.tiers import TIERS, Tier, TierName
+from evaluation.settings.tiers import TIERS
 
 
 def _macro(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
@@ -37,20 +37,6 @@ def _is_decided_by_another(rows: Sequence[Delta]) -> bool:
     return TIERS[rows[0].tier].kind != "nats" and not any(row.primary for row in rows)
 
 
-def _counted_deltas(deltas: Sequence[Delta]) -> dict[str, Delta]:
-    """Return the delta of each item that enters means over several tiers, by the item's name."""
-    measured: dict[tuple[TierName, str], dict[str, Delta]] = {}
-    for delta in deltas:
-        if not delta.is_mean:
-            of_item = measured.setdefault((delta.tier, delta.item), {})
-            of_item[delta.metric.removeprefix("delta_")] = delta
-    return {
-        item: by_metric[metric]
-        for (tier, item), by_metric in measured.items()
-        if (metric := TIERS[tier].counted_of(by_metric)) is not None
-    }
-
-
 def means(
     rows: Sequence[Delta], count: int, groups: Mapping[str, Mapping[str, float]]
 ) -> Iterator[Delta]:
@@ -63,34 +49,6 @@ def means(
     known = {row.item: row for row in rows}
     for name, weights in weights_of_means(known, count, groups):
         yield _macro([known[leaf] for leaf in weights], name, weights)
-
-
-def means_over_tiers(
-    tier: Tier,
-    items: Collection[str],
-    groups: Mapping[str, Mapping[str, float]],
-    deltas: Sequence[Delta],
-) -> Iterator[Delta]:
-    """Yield the means of a tier's groups that hold items of earlier tiers, too.
-
-    Args:
-        deltas: Deltas of this tier and of those before it.
-    """
-    counted = _counted_deltas(deltas)
-    for name, weights in groups.items():
-        if weights.keys() <= set(items) or not weights.keys() <= counted.keys():
-            continue
-        rows = [counted[leaf] for leaf in weights]
-        mean = _macro(rows, group_item(name), weights)
-        tiers = [name for name in TIERS if name in {row.tier for row in rows}]
-        note = mean.estimate.note or f"a mean over tasks of {' and '.join(tiers)}"
-        yield replace(
-            mean,
-            tier=tier.name,
-            metric=f"delta_{tier.headline}",
-            estimate=replace(mean.estimate, note=note),
-            is_secondary=False,
-        )
 
 
 def weights_of_means(
@@ -153,11 +111,7 @@ def find_deltas(
     items = [delta for delta in own if not delta.is_mean]
     mean = next((delta for delta in own if group and delta.item == group_item(group)), None)
     if mean is not None:  # a group of the suite
-        weights = mean.estimate.weights
-        parts = [delta for delta in items if delta.item in weights]
-        if len(parts) < len(weights):  # of several tiers
-            counted = _counted_deltas(deltas)
-            parts = [counted[leaf] for leaf in weights if leaf in counted]
+        parts = [delta for delta in items if delta.item in mean.estimate.weights]
         return parts, replace(mean, item=item)
     own = [delta for delta in items if group in (None, delta.group)]
     return own, _macro(own, item) if own else None

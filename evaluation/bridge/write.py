@@ -182,12 +182,11 @@ def _needed(plan: StagePlan, step: Candidate, bridge: Results) -> list[Delta]:
 def _needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> list[Delta]:
     """Return the deltas that a stage is judged by; all of them would take much memory."""
     named = {f"delta_{objective.metric}" for objective in objectives}
-    counted = [f"delta_{name}" for tier in TIERS.values() for name in tier.counted]
     return [
         delta
         for delta in deltas
         if delta.item != OVERALL or TIERS[delta.tier].rates
-        if delta.primary or delta.metric in {*leading_deltas(delta.tier), *named, *counted}
+        if delta.primary or delta.metric in {*leading_deltas(delta.tier), *named}
     ]
 
 

@@ -35,7 +35,6 @@ from evaluation.results.kinds import Units
 from evaluation.results.tier_files import TaskMeans
 from evaluation.results.units_file import ByItem
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TIERS, Tier, complete
 from evaluation.store import ScoreStore, StoredScore
 from evaluation.verification.sandbox.run import describe_sandbox
@@ -53,7 +52,6 @@ class ScoredTask:
     truncated: int
     scores: Sequence[Mapping[str, Any]]
     origin: Mapping[str, Any]
-    primary: Normalization | None
     """The normalization that a provider reports."""
 
 
@@ -123,7 +121,7 @@ def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
     for name, one in scored.items():
         task = plan.suite.tasks[name]
         questions = measure_questions(one.table, task.kind)
-        primary = task.primary or one.primary or "raw"
+        primary = task.primary or "raw"
         tasks[name] = {
             **{key: sum(score[key] for score in one.scores) for key in SPENT},
             **summarize_questions(questions, primary),
@@ -160,7 +158,6 @@ def _scored_task(
         sum(row["truncated"] for row in stored),
         list(used.values()),
         {"data": meta["definition"], "data_checksum": checksum, "items": meta["items"]},
-        meta["source"].get("primary"),
     )
 
 

@@ -18,7 +18,7 @@ from evaluation.errors import ScoringError
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.provided import limits_of, provider_of, scoring_request
 from evaluation.providers.score import Case as ProviderCase
-from evaluation.providers.score import CaseLimits, CaseOutcome, run_programs, score, verdict_of
+from evaluation.providers.score import CaseLimits, CaseOutcome, score, verdict_of
 from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.verifiers import AnyVerifier, Provided
@@ -201,10 +201,8 @@ def _provided(
         cases: list[ProviderCase] = [jobs[numbers[0]][1:] for numbers in part]
         return score(provider, request, cases, limits_of(plan))
 
-    workers = plan.config.verification.processes
-    with ThreadPoolExecutor(workers) as pool:
-        for part, scored in zip(parts, pool.map(score_part, parts), strict=True):
-            outcomes = run_programs(scored, limits_of(plan), workers, task.python)
+    with ThreadPoolExecutor(plan.config.verification.processes) as pool:
+        for part, outcomes in zip(parts, pool.map(score_part, parts), strict=True):
             for numbers, outcome in zip(part, outcomes, strict=True):
                 for number in numbers:
                     yield number, _verdict(jobs[number], outcome)

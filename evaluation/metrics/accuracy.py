@@ -3,8 +3,7 @@
 Five ways to compare candidates of different length (names of lm-evaluation-harness in brackets):
 
     raw        the sum of the log-probabilities (acc)
-    per_char   divided by the characters of the candidate's text, without a leading space (acc_norm);
-                for tasks of olmo-eval with that space, as olmo-eval does
+    per_char   divided by the characters of the candidate's text, without a leading space (acc_norm)
     per_byte   divided by its UTF-8 bytes (acc_bytes)
     per_token  divided by its tokens
     pmi        minus the log-probability after the unconditional context

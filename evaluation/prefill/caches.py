@@ -52,7 +52,7 @@ class AnswerCandidate(Stored):
     """A continuation to score after `contexts[context]`.
 
     `chars` and `bytes` are the length of its text without one leading space. That space counts, too,
-    in tasks of olmo-eval, and where there is no other candidate.
+    where there is no other candidate.
     """
 
     context: Count

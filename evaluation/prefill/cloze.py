@@ -87,7 +87,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
 
 
 def _provided_source(task: ProviderChoices, info: TaskInfo, sources: Sources) -> dict[str, Any]:
-    keep = {"version", "num_fewshot", "datasets", "primary", "remarks"}
+    keep = {"version", "num_fewshot", "datasets"}
     reported = {"name": task.provider, **info.model_dump(include=keep)}
     return reported | sources.describe_provided(info)
 

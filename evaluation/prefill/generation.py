@@ -66,7 +66,7 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     if is_there(folder, definition, sources.are_as, own, same):
         check_cached_golds(plan, name)
         return
-    prompts_read, stop, recorded = _read(plan, name, sources, tokenizer)
+    prompts_read, stop, recorded = _read(plan, name, sources)
     warn_of_unread(f"generation_tasks.{name}", template or "", task.chat_template_kwargs)
     eos_ids, strings = answer_ends(tokenizer, template, task.chat_template_kwargs)
     _check_ends(name, [*stop, *eos_ids, *strings])
@@ -124,18 +124,12 @@ def _counts(task_prompts: TaskPrompts, used: int, too_long: int) -> dict[str, An
 
 
 def _read(
-    plan: StagePlan, name: str, sources: Sources, tokenizer: LoadedTokenizer
+    plan: StagePlan, name: str, sources: Sources
 ) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:
     """Return the prompts, the stop strings, and the record of their origin for meta.json."""
     task = plan.suite.generation_tasks[name]
     if isinstance(task, ProviderTask):
         prompts, info, reported = provided_prompts(plan, name, task)
-        if lacking := lacking_tokens(tokenizer, info.special_tokens):
-            raise SourceError(
-                f"generation_tasks.{name}: the prompts of {task.task} are made with {', '.join(lacking)}, "
-                f"which are not tokens of the tokenizer {plan.tokenizer.name}; take the task out, or evaluate "
-                "a model that was trained to fill in code"
-            )
         recorded = {"provider": reported, "source": sources.describe_provided(info)}
         return prompts, settled_task(task, recorded).stop, recorded
     prompts = read_task_prompts(name, task, sources.origins)
@@ -143,12 +137,6 @@ def _read(
     check_golds(name, task, documents, limits=plan.config.verification, nltk_data=plan.nltk_data)
     checked = fingerprint(task.verifying)
     return prompts, task.stop, {"checked": checked, "source": sources.describe()}
-
-
-def lacking_tokens(tokenizer: LoadedTokenizer, tokens: Sequence[str]) -> list[str]:
-    """Return the special tokens, written out, that the tokenizer does not have as one token."""
-    encoded = zip(tokens, tokenizer.encode(tokens), strict=True)
-    return [text for text, ids in encoded if ids != [tokenizer.token_id(text)]]
 
 
 def _tokenized(

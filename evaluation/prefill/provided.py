@@ -19,15 +19,7 @@ from evaluation.prefill.questions import Question, TaskPrompt, TaskPrompts
 from evaluation.prefill.row_identity import question_identity, row_identity
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, RankedQuestion, Rendered, TaskInfo, check, render
-from evaluation.providers.score import (
-    Case,
-    CaseLimits,
-    CaseOutcome,
-    run_programs,
-    score,
-    verdict_of,
-)
-from evaluation.settings.olmo_suites import is_suite
+from evaluation.providers.score import Case, CaseLimits, CaseOutcome, score, verdict_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.suites import Message
@@ -57,8 +49,7 @@ def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoic
     """
     asked: dict[Provider, list[dict[str, Any]]] = {}
     for task in tasks:
-        python = _absolute(task.python) if isinstance(task, ProviderTask) else None
-        one = {"task": task.task, "include_path": _absolute(task.include_path), "python": python}
+        one = {"task": task.task, "include_path": _absolute(task.include_path)}
         asked.setdefault(provider_of(plan, task), []).append(one)
     problems = [
         check(who, {"tasks": a, "mirrors": dict(plan.config.mirrors)}) for who, a in asked.items()
@@ -72,10 +63,7 @@ def _rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) ->
     asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit"})
     return {
         "chat": False,
-        "python": _absolute(task.python) if isinstance(task, ProviderTask) else None,
-        "gold_alone": isinstance(task, ProviderChoices) and task.kind == "gold",
         "mirrors": dict(plan.config.mirrors),
-        "expands": is_suite(task.task),
         **asked,
         "include_path": _absolute(task.include_path),
     }
@@ -83,7 +71,7 @@ def _rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) ->
 
 def scoring_request(task: Provided) -> dict[str, Any]:
     """Return the request, ready for JSON, by which a provider's program verifies completions."""
-    asked = task.model_dump(include={"task", "task_files", "python", "packages"})
+    asked = task.model_dump(include={"task", "task_files"})
     return {**asked, "include_path": _absolute(task.include_path)}
 
 
@@ -107,30 +95,26 @@ def provided_questions(
             f"tasks.{name}: {task.task} scores only the right answer, so that nothing is ranked; set "
             "`kind: gold`"
         )
-    for remark in rendered.info.remarks:
-        log.warning("tasks.%s: %s", name, remark)
     several = len(rendered.info.num_fewshot) > 1
-    space = task.kind == "gold" or rendered.info.counts_space
     fields = [document.fields for document in rendered.documents]
     clusters = provided_clusters(f"tasks.{name}", task.task, task.cluster, fields)
     questions = [
-        replace(_question(task, document, several, space), cluster=cluster)
+        replace(_question(task, document, several), cluster=cluster)
         for document, cluster in zip(rendered.documents, clusters, strict=True)
     ]
     return questions, rendered.info
 
 
-def _question(
-    task: ProviderChoices, ranked: RankedQuestion, has_parts: bool, counts_space: bool
-) -> Question:
+def _question(task: ProviderChoices, ranked: RankedQuestion, has_parts: bool) -> Question:
     gold, choices, alone = ranked.right, tuple(ranked.choices), ranked.unconditional
-    if task.kind == "gold":
+    is_gold = task.kind == "gold"
+    if is_gold:
         gold, choices, alone = 0, (ranked.choices[ranked.right],), None
     part = ranked.part if has_parts else None
     unconditional = None if alone is None else tuple(alone)
     contexts, candidates = zip(*choices, strict=True)
-    identity = question_identity(contexts, candidates if task.kind == "ranked" else ())
-    return Question(ranked.id, None, part, gold, choices, unconditional, counts_space, identity)
+    identity = question_identity(contexts, () if is_gold else candidates)
+    return Question(ranked.id, None, part, gold, choices, unconditional, is_gold, identity)
 
 
 def provided_prompts(
@@ -153,7 +137,7 @@ def provided_prompts(
     _check_golds(key, task, golds)
     metrics = _metrics(key, task, rendered.info.metrics, [*golds, *others])
     recorded = {
-        **rendered.info.model_dump(exclude={"documents", "metrics", "read", "special_tokens"}),
+        **rendered.info.model_dump(exclude={"documents", "metrics", "read"}),
         "name": task.provider,
         "max_new_tokens": room,
         "metrics": metrics,
@@ -205,12 +189,9 @@ def _verified(
     quotes: list[Case] = [
         (prompt.document, text) for prompt in chosen[:QUOTED] for text in _quotes(prompt)
     ]
-    known = rendered.info.model_dump(include={"task_files", "packages"})
-    request = _rendering_request(plan, task) | known
-    limits = limits_of(plan)
-    scored = score(provider, request, [*golds, *quotes], limits)
-    programs = run_programs(scored, limits, plan.config.verification.processes, task.python)
-    return programs[: len(golds)], programs[len(golds) :]
+    request = _rendering_request(plan, task) | {"task_files": rendered.info.task_files}
+    scored = score(provider, request, [*golds, *quotes], limits_of(plan))
+    return scored[: len(golds)], scored[len(golds) :]
 
 
 def _quotes(document: Document) -> list[str]:

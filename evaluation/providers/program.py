@@ -26,10 +26,7 @@ from evaluation.root import IS_INSTALLED, ROOT
 TITLES: Mapping[str, str] = {
     "lighteval": "lighteval",
     "lm_eval": "lm-evaluation-harness",
-    "olmo_eval": "olmo-eval",
 }
-
-_INSTALL = {"olmo_eval": "make providers OLMO_EVAL=<its wheel or folder>"}
 
 _MODULE = "evaluation.providers.adapters"
 
@@ -54,9 +51,8 @@ class Provider:
         if IS_INSTALLED:
             pip = f"{self.python.parent}/pip install"
             lock = ROOT / f"locks/{self.name.replace('_', '-')}.lock"
-            itself = f" && {pip} --no-deps <its wheel>" if self.name in _INSTALL else ""
-            return f"python -m venv {self.python.parents[1]} && {pip} -r {lock}{itself}"
-        return _INSTALL.get(self.name, "make providers")
+            return f"python -m venv {self.python.parents[1]} && {pip} -r {lock}"
+        return "make providers"
 
     def check(self) -> None:
         """Raise SourceError if the provider's environment is not there."""

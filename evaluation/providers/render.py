@@ -58,7 +58,7 @@ class ReadSource(BaseModel):
     `files` is None for the hub.
     """
 
-    kind: Literal["data", "tasks", "packages"] = "data"
+    kind: Literal["data", "tasks"] = "data"
     dataset: str
     config: str | None
     files: list[tuple[str, tuple[int, int, int, int]]] | None
@@ -78,20 +78,8 @@ class TaskInfo(BaseModel):
     datasets: dict[str, str]
     read: list[ReadSource]
     documents: int = Field(gt=0)
-    primary: str | None = None
-    """The provider's headline: a metric, or for ranked choices a normalization."""
-    sampling: dict[str, float | int] = {}
-    """Keys of a suite's `sampling` with which the provider draws tokens; if empty, greedily."""
-    counts_space: bool = False
-    """Whether lengths of candidates count the space that they begin with."""
-    special_tokens: list[str] = []
-    """Tokens that the tokenizer must have, as prompts use them."""
-    remarks: list[str] = []
-    """Sentences on tasks that report something other than their names promise."""
     task_files: str | None = None
     """Checksum of a user's task files."""
-    packages: str | None = None
-    """Checksum of the names and versions of the packages that programs use."""
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,14 @@
 The provider's program handles the cases in order and writes each verdict at once. Where it dies, or
 is silent for longer than a case may take, the current case gets a verdict without credit, and
 another process continues with the next case.
-
-The sandbox runs the programs of tasks. Providers run `python3 -c <program and tests>`: the program is
-the main module, and passes if it exits without an error. Here it must reach the last test, too.
 """
 
 import json
 import math
-import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +18,6 @@ from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
 from evaluation.interpreters import ProgramEnd, refusal
 from evaluation.providers.program import Provider, run
-from evaluation.settings import verifiers
-from evaluation.verification.pool import verify_all
 from evaluation.verification.verdicts import Verdict, shortened
 
 START_SECONDS = 600.0
@@ -31,11 +25,6 @@ START_SECONDS = 600.0
 
 MOST_STARTS = 20
 """Most processes for a batch; after these, the remaining cases have no verdict."""
-
-_SETUP = '__name__ = "__main__"'
-
-_MEMORY_WITH_PACKAGES = 8192
-"""Megabytes of address space, as libraries reserve more than they use."""
 
 Scores = dict[str, Any]
 Case = tuple[Mapping[str, Any], str]
@@ -51,27 +40,11 @@ class CaseLimits:
 
 
 @dataclass(frozen=True)
-class DecidingProgram:
-    """A program that decides a case; `failed` has the scores if it does not pass its tests."""
-
-    text: str
-    tests: str
-    seconds: float
-    failed: Scores
-
-
-@dataclass(frozen=True)
 class CaseOutcome:
-    """Scores of a case by metric, or why there are none.
-
-    If there is a `program`, the scores hold only if it passes (`run_programs`). `reason` and
-    `note` are a verdict's.
-    """
+    """Scores of a case by metric, or the reason why there are none."""
 
     scores: Scores | None
     reason: str = ""
-    note: str = ""
-    program: DecidingProgram | None = None
 
 
 def score(
@@ -164,9 +137,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 def _outcome(line: Mapping[str, Any]) -> CaseOutcome:
     scores = line.get("scores")
     if isinstance(scores, dict):
-        asked = (line.get(name) for name in ("program", "tests", "seconds", "failed"))
-        program = DecidingProgram(*asked) if "program" in line else None  # type: ignore[arg-type]
-        return CaseOutcome(scores, program=program)
+        return CaseOutcome(scores)
     return CaseOutcome(
         None, f"the provider's metric failed: {line.get('error', 'it gave no reason')}"
     )
@@ -180,60 +151,8 @@ def _blame(ended: ProgramEnd, limits: CaseLimits) -> str:
     return f"the provider's program {ended}" if ended.code else "the provider gave no verdict"
 
 
-def run_programs(
-    outcomes: Sequence[CaseOutcome], limits: CaseLimits, workers: int, python: str | None
-) -> list[CaseOutcome]:
-    """Run the program of each outcome that has one, and settle the outcome's scores.
-
-    Args:
-        outcomes: Outcomes of a provider's task, in any order.
-        limits: Limits of reading a program and its verdict, in addition to its own seconds.
-        workers: Number of programs to run at once.
-        python: Interpreter of the environment whose packages they use; None: they use none.
-
-    Raises:
-        SandboxError: This machine offers no sandbox for them.
-    """
-    decided = list(outcomes)
-    waiting = {number: one.program for number, one in enumerate(decided) if one.program is not None}
-    jobs = [
-        (
-            _verifier(program.seconds, python),
-            {"tests": program.tests, "setup": _SETUP, "is_program": True},
-            program.text,
-        )
-        for program in waiting.values()
-    ]
-    seconds, memory_mb = limits.seconds, limits.memory_mb
-    numbers = list(waiting)
-    for place, verdict in verify_all(jobs, workers=workers, seconds=seconds, memory_mb=memory_mb):
-        number = numbers[place]
-        decided[number] = _settled(decided[number], waiting[number], verdict)
-    return decided
-
-
-def _verifier(seconds: float, python: str | None) -> verifiers.Program:
-    if python is None:
-        return verifiers.Program(kind="program", seconds=seconds)
-    return verifiers.ProgramWithPackages(
-        kind="program",
-        seconds=seconds,
-        memory_mb=_MEMORY_WITH_PACKAGES,
-        python=os.path.abspath(python),
-    )
-
-
-def _settled(outcome: CaseOutcome, program: DecidingProgram, verdict: Verdict) -> CaseOutcome:
-    if verdict.credit is None:
-        return CaseOutcome(None, verdict.reason)
-    scores = outcome.scores if verdict.credit == 1 else program.failed
-    return replace(outcome, scores=scores, reason=verdict.reason, note=verdict.note, program=None)
-
-
 def verdict_of(metric: str, outcome: CaseOutcome, completion: str) -> Verdict:
     """Return the verdict of one metric; a list, with a score per instruction, weighs its length."""
-    if outcome.program is not None:
-        return Verdict(credit=None, reason="its program was not run")
     if outcome.scores is None:
         return Verdict(credit=None, reason=outcome.reason)
     if metric not in outcome.scores:
@@ -250,9 +169,8 @@ def verdict_of(metric: str, outcome: CaseOutcome, completion: str) -> Verdict:
     return Verdict(
         credit=credit,
         answer=shortened(completion) or None,
-        reason="" if credit == 1 else outcome.reason or f"{metric} is {value}",
+        reason="" if credit == 1 else f"{metric} is {value}",
         weight=float(len(parts)),
-        note=outcome.note,
     )
 
 

@@ -205,7 +205,9 @@ def _what(mistake: Any, root: type[BaseModel]) -> str:
     kind, value = mistake["type"], mistake.get("input")
     if kind == "extra_forbidden":
         withdrawn = instead("key", str(mistake["loc"][-1]))
-        return withdrawn or unknown_key(str(mistake["loc"][-1]), _keys_at(root, mistake["loc"][:-1]))
+        return withdrawn or unknown_key(
+            str(mistake["loc"][-1]), _keys_at(root, mistake["loc"][:-1])
+        )
     if kind.startswith("union_tag"):
         return _wrong_kind(mistake)
     if kind == "model_type":

@@ -122,11 +122,8 @@ def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective
     if objective.tier != "tier3":
         return objective
     tier = TIERS[objective.tier]
-    kinds = {task.decided_as: name for name, task in items.items()}
-    measured = {task.kind for task in items.values()} | kinds.keys()
-    known = dict.fromkeys(
-        m for kind in sorted(measured, reverse=True) for m in tier.metrics_by(kind)
-    )
+    kinds = {task.kind: name for name, task in items.items()}
+    known = dict.fromkeys(m for kind in sorted(kinds, reverse=True) for m in tier.metrics_by(kind))
     if objective.metric is not None and objective.metric not in known:
         raise ConfigError(
             f"{key}: metric: {no_such('metric', objective.metric, known, ' of ' + next(iter(kinds.values())))}"

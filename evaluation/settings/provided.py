@@ -1,7 +1,6 @@
-"""Tasks of lighteval, lm-evaluation-harness and olmo-eval (the providers), by their names there."""
+"""Tasks of lighteval and lm-evaluation-harness (the providers), by their names there."""
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -16,9 +15,9 @@ from evaluation.settings.sources import Normalization, Shots
 from evaluation.settings.tiers import TaskKind
 from evaluation.settings.verifiers import Provided
 
-ProviderName = Literal["lighteval", "lm_eval", "olmo_eval"]
+ProviderName = Literal["lighteval", "lm_eval"]
 
-VERSIONS: Mapping[str, str] = {"lighteval": "0.13.0", "lm_eval": "0.4.13", "olmo_eval": "1.0.0"}
+VERSIONS: Mapping[str, str] = {"lighteval": "0.13.0", "lm_eval": "0.4.13"}
 """The version of each provider that is run; its lock file installs it."""
 
 INCLUDE_PATH = "Task files of your own: a folder of YAML (lm_eval), a Python file with `TASKS_TABLE` (lighteval)."
@@ -40,10 +39,6 @@ class Providers(Settings):
         ".venv-lm-eval/bin/python",
         description="Python of an environment that has lm-evaluation-harness.",
     )
-    olmo_eval: ExpandedPath = Field(
-        ".venv-olmo-eval/bin/python",
-        description="Python (3.12 or newer) of an environment that has olmo-eval.",
-    )
 
     def python(self, provider: str) -> Path:
         """Return the absolute path of a provider's Python.
@@ -59,45 +54,19 @@ class SettledTask(CompletionTask):
     verifiers: Mapping[str, Provided]
 
 
-_NAMED_BPB = re.compile(r"(arc_challenge|arc_easy|csqa|piqa):bpb:olmo3base")
-"""Tasks of olmo-eval that rank choices, though their names promise bits per byte."""
-
-_GOLD_ALONE = re.compile(r".*:bpb(:.*)?|lambada(:.*)?")
-"""Names of olmo-eval's tasks and suites that score only the right answer."""
-
-
-_USES_PACKAGES = re.compile(r"(bigcodebench|ds1000)(:.*)?")
-"""Names of olmo-eval's tasks whose programs use more than Python's standard library."""
-
-_RUNS_PROGRAMS = re.compile(
-    rf"(codex_)?humaneval.*|mbpp.*|deepseek_leetcode.*|olmobase:code_fim|{_USES_PACKAGES.pattern}"
-)
-"""Names of olmo-eval's tasks and suites whose answers are programs that are run."""
-
-
 class _ByName(Settings):
     """A task by its name in a provider."""
 
     ASKED: ClassVar[tuple[str, ...]]
     """Keys that decide what a model is asked; their order is part of the fingerprint."""
 
-    provider: ProviderName = Field(description="`lighteval`, `lm_eval` or `olmo_eval`.")
+    provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
     task: Text = Field(description="The provider's name of a task or group (suite) of tasks.")
     include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
     num_fewshot: Shots | None = Field(
         None, description="Number of solved examples; the provider's if not given."
     )
     group: Label | None = Field(None, description="Name that objectives refer to.")
-
-    @model_validator(mode="after")
-    def _name_decides(self) -> Self:
-        """Raise ValueError for a key that would change what a name in olmo-eval stands for."""
-        for key in ("num_fewshot", "include_path"):
-            if self.provider == "olmo_eval" and getattr(self, key) is not None:
-                raise ValueError(
-                    f"{key}: a task of olmo-eval is settled by its name, variants included; remove `{key}`"
-                )
-        return self
 
     @property
     def version(self) -> str:
@@ -141,8 +110,7 @@ class ProviderTask(_ByName, ChatSettings):
         None, description="Maximum tokens of a completion; the provider's if not given."
     )
     sampling: Sampling | None = Field(
-        None,
-        description="How tokens are drawn; if not given, as in olmo-eval, or greedily for other providers.",
+        None, description="How tokens are drawn; greedily if not given."
     )
     cluster: Text | None = CLUSTER
     metrics: tuple[Text, ...] = Field(
@@ -150,11 +118,7 @@ class ProviderTask(_ByName, ChatSettings):
     )
     primary: Text | None = Field(
         None,
-        description="The metric that decides objectives; if not given, the provider's headline metric, or the first.",
-    )
-    python: ExpandedPath | None = Field(
-        None,
-        description="Python (3.10 or newer) of an environment with the packages that programs use; only for `bigcodebench` and `ds1000`.",
+        description="The metric that decides objectives; the first if not given.",
     )
     answer_after: Text | None = ANSWER_AFTER
     limit: Count = Field(12_000, description="Maximum number of prompts, for each task of a group.")
@@ -178,21 +142,10 @@ class ProviderTask(_ByName, ChatSettings):
             )
         return self
 
-    @model_validator(mode="after")
-    def _uses_packages(self) -> Self:
-        if self.python is not None and not (
-            self.provider == "olmo_eval" and _USES_PACKAGES.fullmatch(self.task)
-        ):
-            raise ValueError(
-                "python: only programs of olmo-eval's `bigcodebench` and `ds1000` use packages; remove `python`"
-            )
-        return self
-
     @property
     def runs_programs(self) -> bool:
-        """Whether the task's answers are programs that are run in the sandbox."""
-        named = _RUNS_PROGRAMS.fullmatch(self.task)
-        return self.provider == "olmo_eval" and named is not None
+        """False, as tasks whose metrics run programs are refused."""
+        return False
 
     @property
     def decoding(self) -> dict[str, Any]:
@@ -206,16 +159,12 @@ class ProviderTask(_ByName, ChatSettings):
         return SettledTask(
             stop=tuple(reported["stop"]) if self.stop is None else self.stop,
             max_new_tokens=self.max_new_tokens or reported["max_new_tokens"],
-            sampling=self.sampling or Sampling(**reported.get("sampling", {})),
+            sampling=self.sampling or Sampling(),
             verifiers={n: self._verifier(n, reported) for n in self.metrics or reported["metrics"]},
-            primary=self.primary or self._headline(reported),
+            primary=self.primary,
             group=self.group,
             answer_after=self.answer_after,
         )
-
-    def _headline(self, reported: Mapping[str, Any]) -> str | None:
-        headline = reported.get("primary")
-        return headline if headline in (self.metrics or reported["metrics"]) else None
 
     def _verifier(self, metric: str, reported: Mapping[str, Any]) -> Provided:
         return Provided(
@@ -224,8 +173,6 @@ class ProviderTask(_ByName, ChatSettings):
             task=self.task,
             include_path=self.include_path,
             task_files=reported.get("task_files"),
-            python=self.python,
-            packages=reported.get("packages"),
             metric=metric,
         )
 
@@ -237,44 +184,13 @@ class ProviderChoices(_ByName):
 
     kind: TaskKind = Field(
         "ranked",
-        description="`ranked`, or `gold`: only the right answer is scored, for its bits per byte. If not given, olmo-eval's kind of the task counts.",
+        description="`ranked`, or `gold`: only the right answer is scored, for its bits per byte.",
     )
     primary: Normalization | None = Field(
-        None,
-        description="Normalization of the task's accuracy; if not given, olmo-eval's, or `raw` for other providers.",
+        None, description="Normalization of the task's accuracy; `raw` if not given."
     )
     limit: Count = Field(12_000, description="Maximum number of items, for each task of a group.")
     cluster: Text | None = CLUSTER
-
-    @model_validator(mode="before")
-    @classmethod
-    def _kind_by_name(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("provider") == "olmo_eval" and "kind" not in given:
-            name = str(given.get("task"))
-            if _GOLD_ALONE.fullmatch(name) and not _NAMED_BPB.fullmatch(name):
-                return {**given, "kind": "gold"}
-        return given
-
-    @property
-    def decided_as(self) -> TaskKind:
-        """The kind whose headline decides: `gold` for a task named after bits per byte."""
-        return "gold" if self._is_named_bpb else self.kind
-
-    @property
-    def meaning(self) -> str | None:
-        """What the numbers mean if the task's name promises others; None for other tasks."""
-        if not self._is_named_bpb:
-            return None
-        if self.kind == "gold":
-            return "bits per byte, as the name promises; olmo-eval reports an accuracy under it"
-        return (
-            "the accuracy is what olmo-eval reports under this name, gold_bits_per_byte what the name "
-            "promises; objectives use the second"
-        )
-
-    @property
-    def _is_named_bpb(self) -> bool:
-        return self.provider == "olmo_eval" and _NAMED_BPB.fullmatch(self.task) is not None
 
 
 def settled_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> CompletionTask:

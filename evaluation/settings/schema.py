@@ -142,11 +142,11 @@ SCHEMAS: dict[Path, type[BaseModel]] = {
 OF_SUITES: Parts = {
     Slice: "Slices (Tier2)",
     Task: "Tasks (Tier3)",
-    ProviderChoices: "Tasks of lighteval, lm-evaluation-harness and olmo-eval (Tier3)",
+    ProviderChoices: "Tasks of lighteval and lm-evaluation-harness (Tier3)",
     Probe: "Probes (Tier4)",
     **dict.fromkeys(models_in(Probe.model_fields["checks"].annotation), "Checks of probes"),
     GenerationTask: "Generation tasks (Tier5)",
-    ProviderTask: "Generation tasks of lighteval, lm-evaluation-harness and olmo-eval (Tier5)",
+    ProviderTask: "Generation tasks of lighteval and lm-evaluation-harness (Tier5)",
     Sampling: "Sampling",
     **dict.fromkeys(models_in(GenerationTask.model_fields["verifiers"].annotation), "Verifiers"),
     Source: "Data source",

@@ -132,11 +132,6 @@ class Task(Source):
         return "gold" if self.choices is None else "ranked"
 
     @property
-    def decided_as(self) -> TaskKind:
-        """The kind whose headline decides an objective."""
-        return self.kind
-
-    @property
     def asked(self) -> dict[str, Any]:
         """The settings that decide what is scored.
 

@@ -19,11 +19,11 @@ from evaluation.settings.generation import GenerationTask
 from evaluation.settings.groups import Group
 from evaluation.settings.model import Boolean, Settings, Text, Tokens, one_sentence, unknown_key
 from evaluation.settings.names import Label, Name
-from evaluation.settings.olmo_suites import expand_suites
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Attention, Slice, Task
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
+from evaluation.withdrawn import instead
 from evaluation.wording import did_you_mean
 
 
@@ -128,10 +128,6 @@ class Suite(Settings):
         None,
         description="End mark of the model's thinking, such as `</think>`: checks of probes and verifiers of chats read what follows the last one. Default for probes: the mark in the chat template.",
     )
-    olmo_eval_suites: tuple[Text, ...] = Field(
-        (),
-        description="Suites of OlmoBaseEval and RULER by their names in olmo-eval; each adds its tasks, and groups that weigh them as olmo-eval does.",
-    )
     slices: dict[Name, Slice] = Field({}, description="Tier2: texts by name.")
     tasks: dict[Name, AnyTask] = Field({}, description="Tier3: tasks of ranked choices, by name.")
     probes: dict[Label, Probe] = Field({}, description="Tier4: prompts by name.")
@@ -141,22 +137,6 @@ class Suite(Settings):
     groups: dict[Label, Group] = Field(
         {}, description="Means over slices or tasks, and over other groups, by name."
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand(cls, given: Any) -> Any:
-        names = given.get("olmo_eval_suites") if isinstance(given, dict) else None
-        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-            return given
-        added = expand_suites(names)
-        for section, items in added.items():
-            own = given.get(section, {})
-            for twice in sorted(items.keys() & own.keys()) if isinstance(own, dict) else ():
-                raise ValueError(
-                    f"{section}.{twice}: a suite under `olmo_eval_suites` has this name, too; rename it"
-                )
-            added[section] = {**items, **own} if isinstance(own, dict) else own
-        return {**given, **added}
 
     def tier_groups(self, tier: str) -> dict[str, Group]:
         """Return the groups of a tier by name, in the order of the suite."""
@@ -216,6 +196,8 @@ def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
 
 def _no_suite(folder: Path, name: str, below: tuple[str, ...]) -> str:
     asked = f"{folder / below[-1]}.yaml: extends" if below else "suites"
+    if withdrawn := instead("value", name):
+        return f"{asked}: {name} {withdrawn}"
     if (folder / f"{name}.yaml").exists():
         return f"{folder / name}.yaml: is not a file; correct `suites`"
     paths = sorted(path.stem for path in folder.glob("*.yaml") if path.is_file())

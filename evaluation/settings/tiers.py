@@ -132,16 +132,6 @@ class Tier:
         """All metrics, the headline first."""
         return tuple(sorted(self.metrics, key=lambda metric: metric.name != self.headline))
 
-    @property
-    def counted(self) -> tuple[str, ...]:
-        """Metrics of an item that a mean over tiers can use: fractions for which higher is better, but no rates."""
-        metrics = () if self.rates else map(self.metric, (self.headline, *self.unranked))
-        return tuple(m.name for m in metrics if m.unit == "fraction" and m.higher_is_better)
-
-    def counted_of(self, values: Container[str]) -> str | None:
-        """Return the metric by which an item with these values enters means over tiers, if any."""
-        return next((name for name in self.counted if name in values), None)
-
     def base_of(self, metric: Metric) -> Metric:
         """Return the metric of blocks whose numerator another one has, too; often itself."""
         if not metric.numerator:

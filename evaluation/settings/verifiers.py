@@ -149,12 +149,6 @@ class Provided(Settings):
     include_path: str | None = None
     task_files: str | None = None
     """Checksum of the task files at `include_path`."""
-    python: str | None = None
-    """Interpreter of the environment whose packages programs use."""
-
-    packages: str | None = None
-    """Checksum of the names and versions of these packages."""
-
     metric: str
 
 

@@ -2,9 +2,8 @@
 
 Fields of the document: `tests` (a list of assert statements, or one source); optional `setup` (run
 before the tests), `entry_point` (the function that the source's `check` is called with), `prefix` (code
-in the prompt, such as HumanEval's signature and docstring), `gold` (a correct program),
-`is_program` (whether a completion is a program as a whole) and `livecodebench` (the metadata of one of its
-problems, whose `tests` are then as in its rows).
+in the prompt, such as HumanEval's signature and docstring), `gold` (a correct program) and
+`livecodebench` (the metadata of one of its problems, whose `tests` are then as in its rows).
 """
 
 import ast
@@ -31,8 +30,7 @@ def _verify(verifier: Program, document: Mapping[str, Any], completion: str) -> 
     tests = _read_tests(document)
     if len(completion) > _MOST_CHARACTERS:
         return Verdict(credit=0.0, reason=f"it is longer than {_MOST_CHARACTERS:,} characters")
-    whole = document.get("is_program") is True
-    program = completion if whole else read_program(completion, _wanted(document, tests))
+    program = read_program(completion, _wanted(document, tests))
     if program is None:
         return Verdict(credit=0.0, reason="it has no code")
     answer = without_surrogates(program)

@@ -9,14 +9,12 @@
 and then prints a zero byte, the folder and the exit code.
 
 `FOLDER/request.json` holds the request: `task`, `include_path` (a user's task files, or null),
-`kind` (`generative` or `choices`), `gold_alone` (whether only the right choice is scored),
-`chat`, `num_fewshot`, `limit`, `mirrors`, `expands` (whether a suite may be listed under
-`olmo_eval_suites`), `python` (of an environment whose packages programs use, or null); for `score`
-also `memory_mb`, `task_files` and `packages`. A verb that refuses writes
-`FOLDER/refused.json` with a sentence and exits with 3.
+`kind` (`generative` or `choices`), `chat`, `num_fewshot`, `limit` and `mirrors`; for `score` also
+`memory_mb` and `task_files`. A verb that refuses writes `FOLDER/refused.json` with a sentence and exits
+with 3.
 
-`check` takes `tasks`, each with `task`, `include_path` and `python`, and `mirrors`. Before anything is
-rendered, it refuses tasks that the provider lacks, and data that neither a mirror nor the hub has.
+`check` takes `tasks`, each with `task` and `include_path`, and `mirrors`. Before anything is rendered,
+it refuses tasks that the provider lacks, and data that neither a mirror nor the hub has.
 
 `render` writes `documents.jsonl`, a line for each document:
 
@@ -35,17 +33,14 @@ For ranked choices, it writes instead of prompt, messages, document and gold:
     fields        texts and whole numbers of its row, by which a suite may group questions
 
 At last it writes `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`,
-`primary`, `sampling`, `counts_space`, `special_tokens` and `remarks` where the provider has them (`render.TaskInfo`),
 `documents` (how many there are in all), `datasets` (where each came from), and `read`: `dataset`,
 `config` and `files` of each, every file with its `data.status_of` before it was read; null for the
-hub. `read` lists a user's task files as `kind: tasks`, with their checksum in `task_files`, and files
-that name the packages of `python` as `kind: packages`, with their checksum in `packages`.
+hub. `read` lists a user's task files as `kind: tasks`, with their checksum in `task_files`.
 
 `score` reads `cases.jsonl` (lines of `number`, `document`, `completion`) and writes `scores.jsonl`,
-a line as soon as it has one: first `{"ready": true, "version": …}`, then `{"number": 0, "scores": {metric: …}}`
-or `{"number": 0, "error": "…"}`. A score is a number, or a list with one per instruction. A case that a
-program decides has `program`, `tests` and `seconds` as well: `scores` hold if the program passes the
-tests in this project's sandbox, and `failed` if it does not.
+a line as soon as it has one: first `{"ready": true, "version": …}`, then
+`{"number": 0, "scores": {metric: …}}` or `{"number": 0, "error": "…"}`. A score is a number, or a list
+with one per instruction.
 """
 
 import contextlib
@@ -62,7 +57,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 REFUSED = 3
 """Exit code of a verb that refuses."""
@@ -70,18 +65,8 @@ REFUSED = 3
 Line = dict[str, Any]
 
 
-class ProgramWithTests(NamedTuple):
-    """A program to be run, with the scores by metric if it passes its tests, and if it fails."""
-
-    program: str
-    tests: str
-    seconds: float
-    passed: Mapping[str, Any]
-    failed: Mapping[str, Any]
-
-
-Score = Callable[[Any, str], Mapping[str, Any] | ProgramWithTests]
-"""Takes a document and a completion; returns scores by metric, or the program that decides them."""
+Score = Callable[[Any, str], Mapping[str, Any]]
+"""Takes a document and a completion; returns scores by metric."""
 
 _NO_USE = (
     *("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"),
@@ -210,14 +195,7 @@ def _outcome(score: Score, case: Line) -> Line:
     try:
         document = json.loads(json.dumps(case["document"]))  # metrics write into it
         scores = score(document, case["completion"])
-        if not isinstance(scores, ProgramWithTests):
-            return {"scores": _plain_scores(scores)}
-        asked = {"program": scores.program, "tests": scores.tests, "seconds": scores.seconds}
-        return {
-            **asked,
-            "scores": _plain_scores(scores.passed),
-            "failed": _plain_scores(scores.failed),
-        }
+        return {"scores": {name: _plain(value) for name, value in scores.items()}}
     except Exception as error:  # noqa: BLE001 - a provider's metrics raise what they like
         if isinstance(error, MemoryError):
             os._exit(77)  # this process cannot be trusted any more
@@ -233,10 +211,6 @@ def _limit_memory(megabytes: int) -> None:
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (used + megabytes * 1024**2, hard))
-
-
-def _plain_scores(found: Mapping[str, Any]) -> Line:
-    return {name: _plain(value) for name, value in found.items()}
 
 
 def _plain(value: Any) -> Any:

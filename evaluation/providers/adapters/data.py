@@ -87,15 +87,12 @@ def _from_hub(
         ) from None
 
 
-def check_tasks(
-    request: Line, absent: Callable[[Line], Iterable[str]], how: str = "name local copies"
-) -> None:
+def check_tasks(request: Line, absent: Callable[[Line], Iterable[str]]) -> None:
     """Refuse all unsupported tasks and all unavailable data of a request, in one sentence.
 
     Args:
         request: `tasks` and `mirrors`, as the contract describes them.
         absent: Returns the datasets that a task reads without a mirror; raises RefusedTask.
-        how: A remedy for a user without internet access.
 
     Raises:
         RefusedTask: There are such tasks or data.
@@ -110,7 +107,7 @@ def check_tasks(
     if lacking := _unreachable(list(without)):
         problems.append(
             f"the hub cannot be reached, and these datasets have no mirror: {', '.join(lacking)}; run this "
-            f"with internet access, or {how} under `mirrors`"
+            "with internet access, or name local copies under `mirrors`"
         )
     if problems:
         raise RefusedTask("; ".join(problems))

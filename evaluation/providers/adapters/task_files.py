@@ -1,4 +1,4 @@
-"""Files of a user's tasks and packages: find them, check them before import, and record them."""
+"""Files of a user's tasks: find them, check them before import, and record them."""
 
 import hashlib
 from collections.abc import Iterable
@@ -43,11 +43,6 @@ def user_files(include_path: Path) -> list[Path]:
         for path in found
         if not any(part == "__pycache__" or part.startswith(".") for part in path.parts)
     )
-
-
-def package_files(folder: Path) -> list[Path]:
-    """Return the METADATA of each package in `site-packages` of an environment, in order."""
-    return sorted(folder.glob("*.dist-info/METADATA"))
 
 
 def read_user_files(request: Line) -> Line:

@@ -136,10 +136,7 @@ def _source(item: Any, folder: Path | None, checksum: Any) -> str:
     if item is None:
         return "no longer in the suites"
     if isinstance(item, ProviderTask | ProviderChoices):
-        meaning = getattr(item, "meaning", None)
-        return f"{item.task} of {item.provider} {item.version}" + (
-            f": {meaning}" if meaning else ""
-        )
+        return f"{item.task} of {item.provider} {item.version}"
     meta = None if folder is None else scored_cache(folder, checksum)
     fetched = {} if meta is None else meta.get("source") or {}
     revision = fetched.get("resolved") or item.revision

@@ -12,7 +12,6 @@ from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.results.stage_files import QualityRow, chosen_among
 from evaluation.settings.candidates import candidate_columns, candidate_rank
-from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import first_few
 
@@ -73,35 +72,23 @@ def advice_of(stage: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
         return
     for objective in stage.judged(step).objectives:
         if objective.verdict == "undecided":
-            own = [row for row in rows if is_part(stage.plan, objective, row)]
-            yield _of_objective(objective, own, _other_tiers(stage.plan, objective))
+            yield _of_objective(objective, [row for row in rows if is_part(objective, row)])
 
 
-def _other_tiers(plan: StagePlan, objective: ObjectiveRow) -> Sequence[TierName]:
-    """Return the tiers of an objective's items besides its own."""
-    group = plan.suite.groups.get(objective.group or "")
-    return group.also if group and group.tier == objective.tier else ()
-
-
-def is_part(plan: StagePlan, objective: ObjectiveRow, row: QualityRow) -> bool:
+def is_part(objective: ObjectiveRow, row: QualityRow) -> bool:
     """Return whether an item's metric is what an objective's mean is over."""
-    others = _other_tiers(plan, objective)
-    metrics = {(objective.tier, objective.definition.name)}
-    metrics |= {(name, counted) for name in others for counted in TIERS[name].counted}
-    return (row.tier, row.metric) in metrics and row.item in objective.items
+    metric = objective.tier, objective.definition.name
+    return (row.tier, row.metric) == metric and row.item in objective.items
 
 
-def _of_objective(
-    objective: ObjectiveRow, own: Sequence[QualityRow], others: Sequence[TierName]
-) -> str:
-    """Return a sentence for an objective; its items may be of `others` than its own tier, too."""
+def _of_objective(objective: ObjectiveRow, own: Sequence[QualityRow]) -> str:
+    """Return a sentence for an objective."""
     tier, metric = TIERS[objective.tier], objective.definition
     group = f" of {objective.group}" if objective.group else ""
     text = f"{objective.tier}: {metric.words}{group} is undecided"
-    count = len(own) if own and not others else len(objective.items)
-    units = " and ".join(TIERS[name].unit for name in (*others, objective.tier))
+    count = len(own) or len(objective.items)
     if objective.needed_times is not None:
-        text += f"; {_times(objective, objective.needed_times, count, units)}"
+        text += f"; {_times(objective, objective.needed_times, count, tier.unit)}"
     small = [row for row in own if row.too_small]
     text += f"; {objective.limited_by}" if objective.limited_by else ""
     return f"{text}{_small(small, count, tier.item) if small else ''}"

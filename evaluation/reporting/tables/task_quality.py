@@ -79,7 +79,7 @@ def _completed(stage: StageResults, row: QualityRow) -> QualityRow:
         [
             objective.shares[row.item]
             for objective in stage.judged(max(stage.deltas, key=candidate_rank)).objectives
-            if is_part(stage.plan, objective, row) and row.item in objective.shares
+            if is_part(objective, row) and row.item in objective.shares
         ]
         if stage.deltas
         else []

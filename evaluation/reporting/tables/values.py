@@ -5,12 +5,12 @@ their paired delta instead.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evaluation.bridge.delta import OVERALL, group_item
+from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.estimate import Estimate, unknown
 from evaluation.bridge.means import weights_of_means
 from evaluation.bridge.statistics import mean_difference, ratio_difference
@@ -47,35 +47,7 @@ class Value:
 
 def values_of(results: Results) -> list[Value]:
     """Return all metrics of all items of a checkpoint, tier by tier, overall ones last (those of rates first)."""
-    values: list[Value] = []
-    tiers = list(results.tiers.values())
-    for count, tier in enumerate(tiers, start=1):
-        values += [*_tier_values(tier), *_means_over_tiers(tier, tiers[:count])]
-    return values
-
-
-def _means_over_tiers(tier_results: TierResults, tiers: Sequence[TierResults]) -> Iterator[Value]:
-    """Yield the values of the tier's groups that hold items of other `tiers`, too."""
-    for name, weights in tier_results.file.groups.items():
-        if weights.keys() <= tier_results.items.keys():
-            continue
-        own = [(leaf, tier) for leaf in weights for tier in tiers if leaf in tier.items]
-        counted = {leaf: _counted(tier, leaf) for leaf, tier in own}
-        estimates = {leaf: estimate for leaf, estimate in counted.items() if estimate is not None}
-        if weights.keys() <= estimates.keys():
-            mean = mean_of_shares(estimates, weights)
-            yield _value(
-                tier_results.tier, group_item(name), None, tier_results.tier.headline, mean, None
-            )
-
-
-def _counted(tier_results: TierResults, name: str) -> Estimate | None:
-    """Return an item's rate that enters means over several tiers; None if there is none."""
-    item = tier_results.items[name]
-    metric = tier_results.tier.counted_of(item.values)
-    if metric is None:
-        return None
-    return _alone(item, tier_results.tier.metric(metric)) or _no_items(item.values[metric])
+    return [value for tier in results.tiers.values() for value in _tier_values(tier)]
 
 
 ValueRow = tuple[str, str | None, str, Estimate, float | None]
