@@ -5,8 +5,6 @@ SHELL := /bin/bash
 .SUFFIXES:
 
 PYTHON ?= python3
-# olmo-eval is in no registry and needs Python 3.12. OLMO_EVAL: its wheel, or a folder with its source.
-OLMO_EVAL ?=
 PYTHON312 ?= $(firstword $(foreach name,python3.13 python3.12,$(shell $(name) -c 'import sys; print(sys.executable)' 2>/dev/null)) $(wildcard $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python3))
 TEST_WORKERS ?= 3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -36,8 +34,7 @@ demo-data: $(MIRRORS) $(NLTK) $(SUITES) $(LADDER)  ## only what the demo evaluat
 
 environment: $(VENV)  ## only .venv with what runs need; the others call it
 
-providers: .venv-lighteval/.complete .venv-lm-eval/.complete $(if $(OLMO_EVAL),.venv-olmo-eval/.complete)  ## lighteval, lm-evaluation-harness (2 GB), OLMO_EVAL=<wheel or folder>, for tasks of theirs
-	@[ -e .venv-olmo-eval/.complete ] || echo "olmo-eval is left out, as no registry has it; for its tasks run: make providers OLMO_EVAL=<its wheel, or a folder with its source>"
+providers: .venv-lighteval/.complete .venv-lm-eval/.complete  ## lighteval and lm-evaluation-harness, for tasks of theirs (2 GB)
 
 vllm: .venv-vllm/.complete  ## vLLM for CPUs in an environment of its own, for `generation.engine: vllm` (3 GB)
 
@@ -139,7 +136,7 @@ locks-on-arm:  ## whether the lock files resolve on Arm nodes, without installin
 	@for lock in locks/requirements.lock locks/dev.lock; do uv pip compile --quiet --python-platform aarch64-manylinux_2_28 --python-version 3.11 $$lock > /dev/null; done
 
 clean:  ## remove the environments, the demo and all caches
-	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-olmo-eval .venv-sharing .venv-vllm .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-sharing .venv-vllm .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV): locks/requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
@@ -178,15 +175,6 @@ $(TOOLS): locks/dev.lock $(VENV)
 	$(PYTHON) -m venv .venv-vllm
 	.venv-vllm/bin/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check \
 	    -r locks/vllm.lock
-	@touch $@
-
-.venv-olmo-eval/.complete: locks/olmo-eval.lock
-	@[ -e "$(OLMO_EVAL)" ] || { echo "no registry has olmo-eval; run: make providers OLMO_EVAL=<its wheel, or a folder with its source>"; exit 1; }
-	@"$(PYTHON312)" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null || { echo "olmo-eval needs Python 3.12 or newer, and there is none: run \`pyenv install 3.12\` or \`uv python install 3.12\`, and then make providers with PYTHON312=<its path>"; exit 1; }
-	"$(PYTHON312)" -m venv .venv-olmo-eval
-	.venv-olmo-eval/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
-	    -r locks/olmo-eval.lock
-	.venv-olmo-eval/bin/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check "$(OLMO_EVAL)"
 	@touch $@
 
 $(PACKAGES): demo/packages.txt | $(VENV)

@@ -27,7 +27,6 @@ LONG = (
     "tests/histories/test_killed.py::test_verification",
     "tests/install/test_runs.py::test_a_cluster_without_slurm",
     "tests/install/test_runs.py::test_in_an_image",
-    "tests/providers/test_olmo_suite.py",
     "tests/reporting/test_design_case.py",
     "tests/scoring/test_families.py::test_every_class",
     "tests/scoring/vllm/test_real_vllm.py",

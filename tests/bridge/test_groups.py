@@ -1,4 +1,4 @@
-"""Means of means, of one tier and of several: held to arithmetic that is written out here."""
+"""Means of means: held to arithmetic that is written out here."""
 
 import math
 import re
@@ -25,21 +25,14 @@ from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
 QUIZ: dict[str, Any] = SUITE["tasks"]["quiz"]
 TASKS = {**dict.fromkeys(("quiz", "exam", "riddles"), QUIZ), "last_word": GOLD}
 CORE = {"quiz": 0.25, "exam": 0.25, "riddles": 0.5}
-WHOLE = {"quiz": 1 / 6, "riddles": 1 / 6, "last_word": 1 / 3, "sums": 1 / 3}
+CHOICES = {"quiz": 0.5, "riddles": 0.5}
 GROUPS: dict[str, Any] = {
     "core": {"tier": "tier3", "members": ["known", "riddles"]},
     "known": {"tier": "tier3", "members": ["quiz", "exam"]},
     "texts": {"tier": "tier2", "members": ["web", "code"]},
     "choices": {"tier": "tier3", "members": ["quiz", "riddles"]},
-    "whole": {
-        "tier": "tier5",
-        "also": ["tier3"],
-        "greedy": ["last_word"],
-        "members": ["choices", "last_word", "sums"],
-    },
 }
 OF_CORE = {"tier": "tier3", "group": "core", "want": "improve", "margin": 0.0}
-OF_WHOLE = {**OF_CORE, "tier": "tier5", "group": "whole"}
 STEPS = (10, 20, 30)
 
 
@@ -75,32 +68,23 @@ def test_weights_by_hand() -> None:
 
 
 def questions(folder: Path) -> dict[str, Any]:
-    """What each question of a side counts, from its tables alone; NaN without a verdict."""
+    """What each question of a side counts, from its table alone."""
     columns = pq.read_table(folder / "tier3_cf_candidates.parquet").to_pydict()
     names, found = np.array(columns["task"]), {}
-    for name in ("quiz", "riddles"):
+    for name in CHOICES:
         logprobs = np.array(columns["logprob"])[names == name].reshape(-1, 4)
         found[name] = (logprobs.argmax(axis=1) == 0).astype(float)
-    found["last_word"] = np.array(columns["is_greedy"])[names == "last_word"].astype(float)
-    prompts = pq.read_table(folder / "tier5_verified_prompts.parquet").to_pylist()
-    rates = [row["pass_rate"] for row in prompts if row["verifier"] == "lenient"]
-    return found | {"sums": np.array(rates, dtype=float)}
+    return found
 
 
 def by_hand(ours: Path, theirs: Path) -> tuple[float, float]:
     """The weighted mean of the tasks' paired differences, and its standard error."""
     mine, other = questions(ours), questions(theirs)
     value, variance = 0.0, 0.0
-    for name, share in WHOLE.items():
+    for name, share in CHOICES.items():
         differences = mine[name] - other[name]
-        strata = np.arange(len(differences)) % (2 if name == "sums" else 1)
-        known = ~np.isnan(differences)
-        differences, strata = differences[known], strata[known]
         value += share * differences.mean()
-        for stratum in set(strata):
-            own = differences[strata == stratum]
-            part = len(own) / len(differences)
-            variance += share**2 * part**2 * own.var(ddof=1) / len(own)
+        variance += share**2 * differences.var(ddof=1) / len(differences)
     return value, math.sqrt(variance)
 
 
@@ -120,29 +104,24 @@ def test_means_and_their_intervals_by_hand(tmp_path: Path) -> None:
     assert found["tier3", "exam", "delta_acc"].estimate.units == 20  # clusters
     texts, overall = (found["tier2", item, "delta_ppl"] for item in ("texts (group)", "overall"))
     assert texts.estimate == overall.estimate  # the same slices, of equal weight
-    (whole,) = (one for one in found.values() if one.item == "whole (group)")
-    known = whole.estimate
+    known = found["tier3", "choices (group)", "delta_acc"].estimate
     assert (known.value, known.se) == pytest.approx(by_hand(*folders), abs=1e-12)
-    assert known.low < known.value < known.high
-    assert (whole.tier, whole.metric, whole.primary) == ("tier5", "delta_pass_rate", False)
-    assert whole.flag == "better"
     for side, folder in zip(sides, folders, strict=True):
         values = {(one.item, one.metric): one for one in values_of(side)}
         accuracies = [CORE[name] * values[name, "acc"].value for name in CORE]
         assert values["core (group)", "acc"].value == pytest.approx(sum(accuracies))
-        mean = values["whole (group)", "pass_rate"]
-        rates = {name: np.nanmean(one) for name, one in questions(folder).items()}
-        expected = sum(share * rates[name] for name, share in WHOLE.items())
+        mean = values["choices (group)", "acc"]
+        expected = np.mean([one.mean() for one in questions(folder).values()])
         assert mean.value == pytest.approx(expected, abs=1e-12)
         assert mean.low < mean.value < mean.high
 
 
 def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
     bits = {**OF_CORE, "metric": "gold_bits_per_byte", "average": 3}
-    plan = written(tmp_path, OF_CORE, bits, {**OF_WHOLE, "average": 3})
+    plan = written(tmp_path, OF_CORE, bits, {**OF_CORE, "group": "choices", "average": 3})
     content = read(plan.step_folder(20) / "bridge_deltas.json")
     rows = {(row["item"], row["metric"]): row for row in content["deltas"]}
-    for judged, items in zip(content["objectives"], (CORE, CORE, WHOLE), strict=True):
+    for judged, items in zip(content["objectives"], (CORE, CORE, CHOICES), strict=True):
         group = f"{judged['group']} (group)"
         assert judged["verdict"] == "met"
         assert judged["delta"] == rows[group, judged["metric"]]["delta"]
@@ -151,7 +130,7 @@ def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
     assert (advice["verdict"], advice["headline"]["group"]) == ("met", "core")
     average = advice["averages"][1]
     deltas = [by_hand(plan.step_folder(n), plan.bridge_folder)[0] for n in STEPS]
-    assert average["delta"] == pytest.approx(np.mean(deltas), abs=0.01)  # other prompts fail
+    assert average["delta"] == pytest.approx(np.mean(deltas), abs=1e-12)
     assert average["se_checkpoints"] is not None
     write_matrix(read_stage(plan, STEPS))
     lines = (plan.results / "score_matrix.csv").read_text().splitlines()
@@ -159,21 +138,19 @@ def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
     names = [f"{name} (group)" for name in ("core", "known", "choices")]
     assert items == [
         *(("tier3", name) for name in ("overall", *names, *TASKS)),
-        *(("tier5", name) for name in ("overall", "whole (group)", "sums")),
+        *(("tier5", name) for name in ("overall", "sums")),
     ]
     table = (plan.results / "score_matrix.tex").read_text()
-    assert all(f"{name} (group) & " in table for name in ("core", "whole"))
-    whole = written(tmp_path / "whole", OF_WHOLE)
-    pages = [write_front_page({"second": one}).read_text() for one in (plan, whole)]
-    assert "Ranked choices (tier3), accuracy of core (group): " in pages[0]
-    assert "Verified answers (tier5), pass rate of whole (group): " in pages[1]
+    assert "core (group) & " in table
+    page = write_front_page({"second": plan}).read_text()
+    assert "Ranked choices (tier3), accuracy of core (group): " in page
 
 
-def test_a_loss_of_one_task_of_any_tier_breaks_a_keep(tmp_path: Path) -> None:
-    plan = written(tmp_path, {**OF_WHOLE, "want": "keep", "margin": 0.02}, skill=-1.0)
+def test_a_loss_of_one_task_breaks_a_keep(tmp_path: Path) -> None:
+    plan = written(tmp_path, {**OF_CORE, "want": "keep", "margin": 0.02}, skill=-1.0)
     (judged,) = read(plan.step_folder(20) / "bridge_deltas.json")["objectives"]
     assert judged["verdict"] == "not met"
-    assert {"quiz", "riddles", "last_word"} <= set(judged["regressions"])
+    assert {"quiz", "riddles"} <= set(judged["regressions"])
 
 
 NO_MEANS: list[tuple[str, dict[str, Any], str]] = [
@@ -184,16 +161,6 @@ NO_MEANS: list[tuple[str, dict[str, Any], str]] = [
     ("new", {"members": ["texts"]}, "no task or group 'texts'"),
     ("new", {"tier": "tier4", "members": ["lists"]}, "tier4 has rates over all prompts"),
     ("hq", {"tier": "tier2", "members": ["web"]}, "a slice, or the `group` of one, has this name"),
-    ("whole", {"greedy": []}, "lower is better for the bits per byte of last_word, .* add it to"),
-    ("whole", {"greedy": ["last_word", "quiz"]}, "greedy: 'quiz' is not a member without choi"),
-    ("whole", {"also": ["tier2"], "greedy": []}, "no mean over tiers holds the nats per token"),
-    ("whole", {"also": ["tier4"], "greedy": []}, "no mean over tiers holds the .* of tier4"),
-    ("whole", {"also": ["tier3", "tier3"]}, "name each tier once, in order, and the last as"),
-    ("whole", {"tier": "tier3", "also": ["tier5"]}, "the last as `tier`: tier3, tier5"),
-    ("whole", {"weigh": "questions"}, "of several tiers are not of one kind; set `leaves`"),
-    ("whole", {"also": [], "members": ["sums"]}, "greedy: it is for members from several tier"),
-    ("whole", {"also": [], "greedy": []}, "tier5 has no task or group 'choices'"),
-    ("whole", {"members": ["choices", "sum"], "greedy": []}, "'sum' .did you mean sums"),
 ]
 
 
@@ -203,22 +170,12 @@ def test_what_is_no_mean_is_refused(tmp_path: Path, name: str, group: Any, messa
         planned(tmp_path, group=name, **group)
 
 
-def test_one_name_in_two_tiers_is_refused(tmp_path: Path) -> None:
-    suite = {
-        "tasks": {"quiz": QUIZ, "sums": QUIZ},
-        "generation_tasks": SUITE["generation_tasks"],
-        "groups": {"whole": {"tier": "tier5", "also": ["tier3"], "members": ["quiz", "sums"]}},
-    }
-    with pytest.raises(ConfigError, match="members: 'sums' is in two of its tiers; rename one"):
-        make_plans(tmp_path, suite=suite)
-
-
-def test_advice_counts_the_tasks_of_all_its_tiers(tmp_path: Path) -> None:
-    found = read_stage(written(tmp_path, OF_WHOLE, skill=0.0), STEPS)
+def test_advice_counts_the_tasks_of_its_group(tmp_path: Path) -> None:
+    found = read_stage(written(tmp_path, OF_CORE, skill=0.0), STEPS)
     (sentence,) = advice_of(found, write_quality(found).rows)
     assert re.match(
-        r"tier5: pass rate of whole is undecided; a difference of .* in the mean of 4 tasks takes "
-        r".* times as many questions and prompts",
+        r"tier3: accuracy of core is undecided; a difference of .* in the mean of 3 tasks takes "
+        r".* times as many questions ",
         sentence,
     )
 

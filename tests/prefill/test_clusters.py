@@ -17,22 +17,10 @@ PASSAGE = "The river Rhine rises in Switzerland."
     ("task", "document", "cluster"),
     [
         ("drop", {"passage": PASSAGE, "question": "Where?"}, PASSAGE),
-        ("drop:olmo3base", {"metadata": {"passage_id": 7}}, "7"),
+        ("drop:own", {"metadata": {"passage_id": 7}}, "7"),
         ("coqa", {"story": PASSAGE, "id": "q1"}, PASSAGE),
         ("squad_completion", {"context": PASSAGE}, PASSAGE),
         ("gsm_symbolic", {"original_id": 12, "instance": 3}, "12"),
-        # as olmo-eval's process_doc writes them, which keeps no more of the row
-        (
-            "drop:olmo3base",
-            {"question": f"Passage: {PASSAGE}\nQuestion: Where?\nAnswer:", "metadata": {"id": "q"}},
-            PASSAGE,
-        ),
-        ("coqa:olmo3base", {"question": "…", "metadata": {"id": "story_3_turn12"}}, "story_3"),
-        (
-            "squad:olmo3base",
-            {"question": f"Title: Rhine\nBackground: {PASSAGE}\nQuestion: Where?\nAnswer:"},
-            f"Title: Rhine\nBackground: {PASSAGE}",
-        ),
         ("gsm_symbolic", {"question": "Lena has 3 boxes.", "metadata": {"id": 0}}, None),
         ("gsm8k", {"passage": PASSAGE}, None),
         ("drop", {"question": "Where?"}, None),

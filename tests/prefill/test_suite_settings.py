@@ -157,7 +157,7 @@ def test_answer_after_reaches_chats(rows: Path, tmp_path: Path) -> None:
 
 
 def test_every_setting_of_a_suite_is_tested() -> None:
-    others = ITEM_SECTIONS | {"groups", "extends", "overrides", "olmo_eval_suites"}
+    others = ITEM_SECTIONS | {"groups", "extends", "overrides"}
     assert Suite.model_fields.keys() - others == RENDERED.keys() | SET_ON_ITEMS.keys()
 
 

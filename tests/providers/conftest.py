@@ -1,4 +1,4 @@
-"""A stand-in for a provider's environment, and rows of olmo-eval's tasks."""
+"""A stand-in for a provider's environment."""
 
 import json
 import shlex
@@ -76,21 +76,3 @@ def reported(plan: StagePlan, name: str) -> dict[str, Any]:
     meta = json.loads((plan.cache_folder("tier5", name) / "meta.json").read_text())
     found: dict[str, Any] = meta["provider"]
     return found
-
-
-@pytest.fixture(scope="module")
-def mirrors(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """One mirror of real rows and of invented ones, which lie in two folders."""
-    root = tmp_path_factory.mktemp("mirrors")
-    data = shared / "data"
-    for origin in (data, data / "olmobase", data / "generative"):
-        for file in [*origin.rglob("*.parquet"), *origin.rglob("*.jsonl")]:
-            place = root / file.relative_to(origin)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if not place.exists():
-                place.symlink_to(file)
-    for own, name in (("google-research-datasets", "mbpp"), ("openai", "openai_humaneval")):
-        (root / own).mkdir(exist_ok=True)
-        (root / own / name).symlink_to(root / name)
-    (root / "openai" / "gsm8k").symlink_to(root / "gsm8k")
-    return {"*": str(root)}

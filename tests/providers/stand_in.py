@@ -119,9 +119,6 @@ def outcome(case: dict[str, Any]) -> dict[str, Any]:
         return {"scores": 5}
     if text == "none":
         return {"scores": {}}
-    if text.startswith("def f"):
-        asked = {"program": text, "tests": "assert f() == 1", "seconds": 5.0}
-        return {**asked, "scores": {"exact": 1.0}, "failed": {"exact": 0.0}}
     right = float(text.strip()[:1] == letter)
     share = [right, 1.0] if text != "out of range" else 45.0
     return {"scores": {"exact": right, "shares": share, "length": float(len(text))}}

@@ -5,15 +5,11 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from evaluation.prefill.clusters import provided_clusters
-from evaluation.providers.adapters.olmo_eval import prepare
 from tests.conftest import ROOT
 
 PROGRAM = """
@@ -73,27 +69,3 @@ def test_a_scorer_out_of_memory_ends(tmp_path: Path) -> None:
     done = subprocess.run(command(tmp_path, "right", "memory"), env=ENVIRONMENT, check=False)
     assert done.returncode == 77
     assert len(scores(tmp_path)) == 1
-
-
-class Templated:
-    """A task that keeps nothing of a row but its question, as olmo-eval's GSM-Symbolic."""
-
-    rows = ({"question": "3 boxes?", "original_id": 7}, {"question": "4 boxes?", "original_id": 7})
-    config = SimpleNamespace(limit=None)
-
-    def process_doc(self, doc: dict[str, Any], index: int = 0) -> SimpleNamespace | None:
-        return SimpleNamespace(question=doc["question"], metadata={"id": index})
-
-    @property
-    def instances(self) -> Iterator[Any]:
-        return (self.process_doc(row, index) for index, row in enumerate(self.rows))
-
-    def format_request(self, instance: Any) -> str:
-        return f"Question: {instance.question}"
-
-
-def test_instances_say_which_template_they_are_of() -> None:
-    found = [instance.metadata for instance, _ in prepare("gsm_symbolic", Templated())]
-    assert found == [{"id": 0, "original_id": 7}, {"id": 1, "original_id": 7}]
-    documents = [{"question": "…", "metadata": metadata} for metadata in found]
-    assert provided_clusters("generation_tasks.t", "gsm_symbolic", None, documents) == ["7", "7"]

@@ -52,15 +52,6 @@ def test_questions_are_the_providers_and_scored_as_any(change: Change) -> None:
     assert 0 <= found["accuracy"] <= 1
 
 
-def test_normalization_and_lengths_are_the_providers_where_it_has_them(change: Change) -> None:
-    plan = change(TASK, meta={"primary": "pmi", "counts_space": True})
-    line = json.loads(
-        (plan.cache_folder("tier3", "theirs") / "examples.jsonl").read_text().split("\n")[0]
-    )
-    assert next((c["text"], c["chars"], c["bytes"]) for c in line["candidates"]) == (" on", 3, 3)
-    assert evaluated(plan, "tier3_cf.json")["tasks"]["theirs"]["primary"] == "pmi"
-
-
 def test_questions_on_one_passage_are_one_cluster(change: Change) -> None:
     """By the suite's template, whose change scores nothing again; or as known of a task, such as CoQA."""
     plain = change(TASK)

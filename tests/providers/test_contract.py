@@ -9,10 +9,9 @@ import pytest
 from evaluation.errors import ScoringError, SourceError
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, render
-from evaluation.providers.score import CaseLimits, CaseOutcome, run_programs, score, verdict_of
+from evaluation.providers.score import CaseLimits, CaseOutcome, score, verdict_of
 from tests.providers.conftest import Installed
 from tests.tables import cases
-from tests.verification.sandbox.references import needs_sandbox
 
 REQUEST = {"task": "sums", "chat": False, "num_fewshot": None, "limit": 5, "mirrors": {}}
 LIMITS = CaseLimits(seconds=1.0, memory_mb=512)
@@ -72,22 +71,6 @@ def test_what_goes_wrong_costs_its_own_case_alone(installed: Installed) -> None:
     ]
     for reason, part in zip(reasons, expected, strict=True):
         assert part in reason
-
-
-@needs_sandbox
-def test_a_case_that_a_program_decides_has_no_verdict_before_it_was_run(
-    installed: Installed,
-) -> None:
-    bodies = ("return 1", "return 2", "return (")
-    main = "\nif __name__ == '__main__':\n    f = lambda: 1\n"
-    texts = ["a", *(f"def f():\n    {body}\n" for body in bodies), f"def f(): ...{main}"]
-    found = scored(installed(), *texts)
-    assert credits("exact", found) == [1, None, None, None, None]
-    ran = run_programs(found, LIMITS, workers=1, python=None)
-    assert credits("exact", ran) == [1, 1, 0, 0, 1]
-    reasons = [verdict_of("exact", outcome, "text").reason for outcome in ran]
-    assert "f() == 1" in reasons[2]
-    assert "SyntaxError" in reasons[3]
 
 
 def test_a_program_that_always_dies_ends(installed: Installed) -> None:

@@ -80,15 +80,6 @@ def test_what_is_given_in_the_suite_comes_first(change: Change) -> None:
     assert asked.prompt == "user: Q: the A:\nassistant: "
 
 
-def test_the_provider_may_draw_samples_and_name_its_headline(change: Change) -> None:
-    reported = {"sampling": {"temperature": 1.0, "n": 2}, "primary": "shares"}
-    found = run(change(TASK, meta=reported))
-    assert (found["prompts"], found["samples"], found["primary"]) == (12, 24, "shares")
-    assert found["decoding"]["sampling"]["temperature"] == 1.0
-    found = run(change({**TASK, "sampling": {"seed": 1}, "primary": "exact"}, meta=reported))
-    assert (found["samples"], found["primary"]) == (12, "exact")
-
-
 def test_a_metric_that_is_no_credit_is_not_among_those_by_default(change: Change) -> None:
     found = run(change(TASK, quoted="out of range"))
     assert list(found["verifiers"]) == ["exact"]

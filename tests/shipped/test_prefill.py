@@ -24,9 +24,6 @@ from tests.shipped.mirrors import write_mirrors
 from tests.tables import sample
 
 SUITES = ROOT / "task_suites"
-BY_PROVIDERS = ("olmobase_easy", "olmobase_fim", "olmobase_main", "ruler")
-"""Suites whose rows olmo-eval reads, in tests/providers/test_olmo_suite.py."""
-
 LENGTHS = (2048, 4096, 8192)
 
 Golds = dict[str, tuple[GenerationTask, Mapping[str, Any]]]
@@ -75,7 +72,7 @@ def configured(folder: Path, mirrors: Path, tokenizer: Path, stages: Any, **chan
 
 def each_suite(folder: Path) -> dict[str, Any]:
     """A stage for each shipped suite."""
-    names = sorted({path.stem for path in SUITES.glob("*.yaml")} - {*BY_PROVIDERS})
+    names = sorted(path.stem for path in SUITES.glob("*.yaml"))
     checkpoints = {"checkpoints": str(folder / "none"), "steps": [1]}
     return {name: {**checkpoints, "suites": [name]} for name in names}
 

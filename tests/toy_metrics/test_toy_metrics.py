@@ -44,13 +44,11 @@ NAMED = {
     "grading/units.py",
     "metrics/measures.py",  # formulas
     "metrics/positions.py",  # a key of Tier2's file
-    "providers/adapters/olmo_eval_tasks.py",  # what others call them
     "reporting/curriculum.py",  # a column of Tier5's table
     "reporting/sharing/lm_eval_files.py",
     "reporting/sharing/samples.py",  # credits of single answers
     "reporting/pages/verified_answers.py",  # a way of decoding
     "results/columns.py",
-    "settings/olmo_suites.py",
 }
 """Modules outside of the registry that may name a metric: where it is computed, or is a key of a file."""
 

@@ -1,7 +1,7 @@
 """Long context on a stage's page: loss by position, and accuracy by length of the prompts.
 
 Both are of the chosen checkpoint, next to the bridge. Names of one task, or of one group, that
-end in `__<length>`, as those of RULER do, are one curve.
+end in `__<length>` are one curve.
 """
 
 import re
