@@ -5,7 +5,6 @@ SHELL := /bin/bash
 .SUFFIXES:
 
 PYTHON ?= python3
-PYTHON312 ?= $(firstword $(foreach name,python3.13 python3.12,$(shell $(name) -c 'import sys; print(sys.executable)' 2>/dev/null)) $(wildcard $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python3))
 TEST_WORKERS ?= 3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)
@@ -136,7 +135,7 @@ locks-on-arm:  ## whether the lock files resolve on Arm nodes, without installin
 	@for lock in locks/requirements.lock locks/dev.lock; do uv pip compile --quiet --python-platform aarch64-manylinux_2_28 --python-version 3.11 $$lock > /dev/null; done
 
 clean:  ## remove the environments, the demo and all caches
-	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-sharing .venv-vllm .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-vllm .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV): locks/requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
@@ -164,11 +163,6 @@ $(TOOLS): locks/dev.lock $(VENV)
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
 	    -r locks/$*.lock
-	@touch $@
-
-.venv-sharing/.complete: locks/sharing.lock
-	"$(PYTHON312)" -m venv .venv-sharing
-	.venv-sharing/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r locks/sharing.lock
 	@touch $@
 
 .venv-vllm/.complete: locks/vllm.lock

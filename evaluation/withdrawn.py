@@ -19,6 +19,22 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("value", "olmobase_fim"): "run olmo-eval by `command:` in a stage of its own",
     ("value", "olmobase_main"): "run olmo-eval by `command:` in a stage of its own",
     ("value", "ruler"): "run olmo-eval by `command:` in a stage of its own",
+    (
+        "value",
+        "every-eval-ever",
+    ): "`every_eval_ever convert lm_eval` reads `--format lm-eval`",
+    (
+        "value",
+        "hf-eval-results",
+    ): "write `.eval_results/*.yaml` by hand, with the values of summary.csv",
+    (
+        "option",
+        "--hub-task",
+    ): "write `.eval_results/*.yaml` by hand, with the values of summary.csv",
+    (
+        "command",
+        "curriculum",
+    ): "select by `pass_rate` from generation/TASK/prompts.parquet",
 }
 """The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind of verifier, a
 format, a suite), a command, an option."""

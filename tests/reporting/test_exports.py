@@ -127,7 +127,6 @@ def test_the_configuration_names_the_run_and_hides_its_commands(
     assert [(one["project"], one["name"]) for one in begun] == [("ladder", "hot")] * 2
     assert begun[0]["id"] == begun[1]["id"]
     assert "SECRET" not in json.dumps(begun[0]["config"])
-    assert begun[0]["config"]["stages"]["first"]["command"].startswith("fingerprint ")
 
 
 def stored(content: bytes, block: int = 1 << 15) -> Iterator[bytes]:

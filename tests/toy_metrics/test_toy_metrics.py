@@ -46,8 +46,8 @@ NAMED = {
     "metrics/positions.py",  # a key of Tier2's file
     "reporting/curriculum.py",  # a column of Tier5's table
     "reporting/sharing/lm_eval_files.py",
-    "reporting/sharing/samples.py",  # credits of single answers
     "reporting/pages/verified_answers.py",  # a way of decoding
+    "reporting/viewer/samples.py",  # credits of single answers
     "results/columns.py",
 }
 """Modules outside of the registry that may name a metric: where it is computed, or is a key of a file."""

@@ -68,13 +68,12 @@ def check_commands(world: World, partly_right: list[str]) -> None:
 
 
 def check_export(world: World) -> None:
-    arguments = ["--format", "every-eval-ever", "--organization", "Lab", "--output", "shared"]
-    well(world.evaluation("export", *arguments, "--stage", "stage2"))
-    paths = (world.folder / "shared").glob("data/tier5_sums/*/*-stage2-*/*.json")
-    models = {path.parent.name: json.loads(path.read_text())["model_info"] for path in paths}
-    assert {name[-2:]: one["inference_engine"] for name, one in models.items()} == {
-        "-5": {"name": "sglang", "version": "0.5"},
-        "15": {"name": "openai_batch"},
+    well(world.evaluation("export", *"--format lm-eval --output shared --stage stage2".split()))
+    paths = (world.folder / "shared").glob("*-stage2-*/results_*.json")
+    tasks = {path.parent.name: json.loads(path.read_text())["configs"]["sums"] for path in paths}
+    assert {name[-2:]: one["metadata"]["inference_engine"] for name, one in tasks.items()} == {
+        "-5": "sglang",
+        "15": "openai_batch",
     }
 
 

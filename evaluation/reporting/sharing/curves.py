@@ -1,18 +1,17 @@
 """Export curves to TensorBoard and Weights & Biases, to show them next to the training loss.
 
-Tags are `eval/<stage>/<tier>/<item>/<metric>` in all of them, training steps are step numbers.
-TensorBoard reads event files; Weights & Biases gets an offline run, which `wandb sync` sends where
-there is a network.
+Tags are `eval/<stage>/<tier>/<item>/<metric>` in both, training steps are step numbers. TensorBoard reads
+event files; Weights & Biases gets an offline run, which `wandb sync` sends where there is a network.
 """
 
 import importlib
 import shutil
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.errors import EvaluationError
+from evaluation.errors import ConfigError, EvaluationError
 from evaluation.fingerprints import fingerprint
 from evaluation.results.stage_files import SUMMARY, read_summary
 from evaluation.settings.config import Config
@@ -26,31 +25,25 @@ SUFFIX = ".staged-evaluation"
 STEP = "step"
 """The x-axis in Weights & Biases, whose built-in step cannot begin anew in each stage."""
 
+Row = Mapping[str, Any]
+Steps = Sequence[int] | None
 Point = tuple[str, int, float]
 """Tag, training step and value."""
 
 
 def export_curves(
-    plans: Sequence[StagePlan],
-    output: Path,
-    tool: Tool = "tensorboard",
-    steps: Collection[int] | None = None,
+    plans: Sequence[StagePlan], output: Path, tool: Tool = "tensorboard", steps: Steps = ()
 ) -> int:
-    """Write the values of all stages that have tables for a tool that shows curves; return their number.
-
-    Args:
-        output: Folder for the files; what an earlier export left there is replaced.
-        steps: Only these; all by default.
+    """Write the values of all stages that have tables; return their number.
 
     Raises:
-        EvaluationError: The tool's package is not installed, or no stage has tables yet.
-        ResultsError: A stage's table is damaged.
+        EvaluationError: The tool's package is not installed, or `values_of_steps` raises it.
     """
-    package = _package(tool)
-    points = [point for plan in plans for point in _points(plan) if not steps or point[1] in steps]
-    if not points:
-        names = ", ".join(plan.name for plan in plans)
-        raise EvaluationError(f"no tables of {names} yet; run `snakemake {plans[0].name}` first")
+    package, keys = _package(tool), ("stage", "tier", "item", "metric")
+    points = [
+        ("/".join(("eval", *(row[key] for key in keys))), row["step"], row["value"])
+        for _, row in values_of_steps(plans, steps)
+    ]
     if tool == "tensorboard":
         _write_events(package, points, output)
     else:
@@ -58,27 +51,35 @@ def export_curves(
     return len(points)
 
 
+def values_of_steps(plans: Sequence[StagePlan], steps: Steps) -> list[tuple[StagePlan, Row]]:
+    """Return the summaries' rows on some steps, or all, with their stages; each stage's steps are together.
+
+    Raises:
+        EvaluationError: No stage has tables yet, a table is damaged, or no stage has one of the steps.
+    """
+    paths = [(plan, plan.results / SUMMARY) for plan in plans]
+    known = [(plan, row) for plan, path in paths if path.exists() for row in read_summary(path)]
+    names = ", ".join(plan.name for plan in plans)
+    if not known:
+        raise EvaluationError(f"no tables of {names} yet; run `snakemake {plans[0].name}` first")
+    rows = [(plan, row) for plan, row in known if row["role"] == "step"]
+    if lacking := set(steps or ()).difference(row["step"] for _, row in rows):
+        raise ConfigError(
+            f"--step {min(lacking)}: no results of this step in {names}; leave it out"
+        )
+    return [(plan, row) for plan, row in rows if not steps or row["step"] in steps]
+
+
 def _package(tool: Tool) -> Any:
-    """Import the tool's package; raise EvaluationError where it is not installed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of the package
-            return importlib.import_module(
-                "wandb" if tool == "wandb" else "torch.utils.tensorboard"
-            )
+            name = "wandb" if tool == "wandb" else "torch.utils.tensorboard"
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise EvaluationError(
-            f"the export needs a package that is not installed ({error.name}); run "
-            f"`pip install {tool}`"
+            f"the export needs {error.name}, which is not installed; run `pip install {tool}`"
         ) from None
-
-
-def _points(plan: StagePlan) -> Iterator[Point]:
-    path = plan.results / SUMMARY
-    for row in read_summary(path) if path.exists() else ():
-        if row["role"] == "step":
-            tag = "/".join(("eval", *(row[key] for key in ("stage", "tier", "item", "metric"))))
-            yield tag, row["step"], row["value"]
 
 
 def _write_events(package: Any, points: Sequence[Point], output: Path) -> None:
@@ -90,9 +91,8 @@ def _write_events(package: Any, points: Sequence[Point], output: Path) -> None:
 
 
 def _write_run(wandb: Any, config: Config, points: Sequence[Point], output: Path) -> None:
-    """Write the run that `config` names; an earlier export of it is replaced."""
-    settings = config.weights_and_biases
-    results = Path(config.results).resolve()
+    """Write the run that `config` names, without stages' commands, which may hold secrets."""
+    settings, results = config.weights_and_biases, Path(config.results).resolve()
     name = settings.run or results.name
     number = f"eval-{fingerprint([settings.project, name, str(results)])[:12]}"
     for old in (output / "wandb").glob(f"offline-run-*-{number}"):
@@ -104,7 +104,7 @@ def _write_run(wandb: Any, config: Config, points: Sequence[Point], output: Path
         project=settings.project,
         id=number,  # the same for every export of a run, so that it is synced as one run
         name=name,
-        config=_shown(config),
+        config=config.model_dump(mode="json", exclude={"stages": {"__all__": {"command"}}}),
         resume="allow",
         settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
     )
@@ -115,12 +115,3 @@ def _write_run(wandb: Any, config: Config, points: Sequence[Point], output: Path
     for row in rows.values():
         run.log(row)
     run.finish()
-
-
-def _shown(config: Config) -> dict[str, Any]:
-    """Return the configuration; of a command, which may hold secrets, only a fingerprint."""
-    shown = config.model_dump(mode="json")
-    for stage in shown["stages"].values():
-        if stage["command"] is not None:
-            stage["command"] = f"fingerprint {fingerprint(stage['command'])[:12]}"
-    return shown

@@ -11,10 +11,10 @@ from evaluation.reporting.flips.answers import probe_answers
 from evaluation.reporting.flips.blocks import BlockTexts, block_losses
 from evaluation.reporting.flips.items import NOT_CACHED
 from evaluation.reporting.flips.questions import shared_start
-from evaluation.reporting.sharing.samples import Sample, has_samples, samples_of
-from evaluation.reporting.sharing.shared_results import scored_candidates
 from evaluation.reporting.viewer.chats import ShownTurn, turns_of
+from evaluation.reporting.viewer.samples import Sample, has_samples, samples_of
 from evaluation.results.read import Results, TierResults, read_folder
+from evaluation.results.stage_files import SUMMARY, read_summary
 from evaluation.settings.candidates import candidate_folder
 from evaluation.settings.plan import StagePlan
 from evaluation.wording import no_such
@@ -88,7 +88,10 @@ class ShownItem:
 
 def checkpoints_of(plan: StagePlan) -> list[str]:
     """Return a stage's checkpoints with results: `step_1000`, `merge_last3`, `bridge`."""
-    names = [candidate_folder(candidate) for candidate in scored_candidates(plan)]
+    path = plan.results / SUMMARY
+    rows = read_summary(path) if path.exists() else []
+    scored = [row["merge"] or row["step"] for row in rows if row["role"] != BRIDGE]
+    names = [candidate_folder(candidate) for candidate in dict.fromkeys(scored)]
     return names + ([BRIDGE] if plan.stage.bridge and plan.bridge_folder.is_dir() else [])
 
 
@@ -109,15 +112,10 @@ def folder_of(plan: StagePlan, checkpoint: str) -> Path:
 def tasks_of(results: Results) -> dict[str, list[str]]:
     """Return a checkpoint's tasks, categories and slices with samples or blocks, by tier."""
     tasks = {
-        name: [item for item in tier.items if _has_items(tier, item)]
+        name: [item for item in tier.items if has_samples(tier, item)]
         for name, tier in results.tiers.items()
     }
     return {name: items for name, items in tasks.items() if items}
-
-
-def _has_items(tier: TierResults, item: str) -> bool:
-    is_text = tier.tier.kind == "nats"
-    return tier.items[item].units is not None if is_text else has_samples(tier, item)
 
 
 def read_items(plan: StagePlan, checkpoint: str, tier: str, task: str) -> list[ShownItem]:

@@ -1,4 +1,4 @@
-"""Questions, prompts and completions of one checkpoint, each with its verdict, as other formats list them."""
+"""Questions, prompts, completions and blocks of one checkpoint, each with its verdict."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,6 +11,7 @@ import numpy as np
 from evaluation.errors import CacheError, ResultsError
 from evaluation.metrics.accuracy import candidate_scores, group_items
 from evaluation.prefill.caches import read_documents, read_task
+from evaluation.reporting.flips.blocks import block_losses
 from evaluation.reporting.flips.items import scored_cache
 from evaluation.results.probe_files import Tier4File, read_generations
 from evaluation.results.read import TierResults
@@ -21,19 +22,19 @@ from evaluation.settings.plan import StagePlan
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """A question or prompt with what the model answered, and the scores of the answer by metric.
+    """A question, prompt or block with what the model answered, and its scores by metric.
 
     `choices` are candidates with their log-probabilities; `outputs` are completions, or the candidate
     that ranks first. `ranked_by` are the scores that rank the choices.
     """
 
     id: str
-    prompt: str
-    references: tuple[str, ...]
-    outputs: tuple[str, ...]
+    prompt: str = ""
+    references: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
     scores: Mapping[str, float]
     headline: str
-    method: str
+    method: str = ""
     choices: tuple[str, ...] = ()
     logprobs: tuple[float, ...] = ()
     is_greedy: tuple[bool, ...] = ()
@@ -53,7 +54,7 @@ class Sample:
 def samples_of(plan: StagePlan, tier_results: TierResults, name: str) -> Iterator[Sample]:
     """Yield the samples of an item in the order of the data set, those of one prompt together.
 
-    Slices of text have no samples.
+    Those of a slice are its blocks, each with its loss; their text stays in the cache.
 
     Raises:
         ResultsError: Texts or completions that were scored are no longer there.
@@ -65,6 +66,10 @@ def samples_of(plan: StagePlan, tier_results: TierResults, name: str) -> Iterato
         yield from _completions(plan, tier_results, name, item.entry)
     elif isinstance(tier_results.file, Tier4File):
         yield from _answers(tier_results, tier_results.file, name)
+    else:
+        head = tier_results.tier.headline
+        for block, loss in block_losses(tier_results, name).items():
+            yield Sample(id=block, scores={head: loss}, headline=head)
 
 
 def _questions(plan: StagePlan, tier_results: TierResults, name: str) -> Iterator[Sample]:
@@ -151,7 +156,6 @@ def _answers(tier_results: TierResults, file: Tier4File, name: str) -> Iterator[
         yield Sample(
             id=prompt.id,
             prompt=text.prompt,
-            references=(),
             outputs=(text.response,),
             scores={tier_results.tier.headline: float(passed), **checks},
             headline=tier_results.tier.headline,
@@ -175,8 +179,8 @@ def _as_text(value: Any) -> str:
 
 
 def has_samples(tier_results: TierResults, name: str) -> bool:
-    """Return whether an item has samples: an external program may write none, and slices have none."""
+    """Return whether an item has samples: an external program may write none."""
     item = tier_results.items[name]
     if isinstance(item.entry, TaskEntry):
         return (tier_results.folder / tier_results.tier.items_file).exists()
-    return tier_results.tier.kind == "credit"
+    return tier_results.tier.kind == "credit" or item.units is not None
