@@ -1,8 +1,7 @@
-"""Commands for generated answers: verify or import a file of them, and list prompts by pass rate."""
+"""Commands for generated answers: verify or import a file of them."""
 
 import argparse
 import json
-import sys
 
 from evaluation.commands import (
     Commands,
@@ -18,7 +17,7 @@ from evaluation.wording import no_such
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `verify-answers`, `import-completions` and `curriculum`."""
+    """Add `verify-answers` and `import-completions`."""
     command = add_configured(
         commands, _verify_answers, "verify a JSONL file of completions (id, completion, sample)"
     )
@@ -32,35 +31,6 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--output", type=a_path, help="JSONL with the verdicts")
 
     _add_import(commands)
-    command = add_configured(
-        commands, _curriculum, "list ids of prompts by pass rate, one per line, for a trainer"
-    )
-    command.add_argument(
-        "results", type=a_path, help="a checkpoint's folder of results, or a file of completions"
-    )
-    command.add_argument("--task", type=a_name, required=True, help="generation task")
-    command.add_argument("--stage", type=a_name, help="of a file: the stage that has the task")
-    command.add_argument(
-        "--verifier", type=a_name, help="verifier whose verdicts count (default: the primary one)"
-    )
-    command.add_argument(
-        "--band",
-        type=float,
-        nargs=2,
-        default=(0.01, 0.99),
-        metavar=("LOW", "HIGH"),
-        help="pass rates to keep, both ends included (%(default)s)",
-    )
-    command.add_argument("--order", choices=("easiest", "hardest"), default="easiest")
-    command.add_argument(
-        "--rates", action="store_true", help="add a tab and the pass rate to each line"
-    )
-    command.add_argument(
-        "--known",
-        type=a_path,
-        help="ids that the trainer has, one per line; an id that is not among them is an error",
-    )
-    command.add_argument("--output", type=a_path, help="file to write (default: standard output)")
 
 
 def _add_import(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -134,28 +104,3 @@ def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> Stag
             return plan
     known = dict.fromkeys(name for plan in chosen for name in plan.suite.generation_tasks)
     raise ConfigError(f"{options.config}: {no_such('generation task', options.task, known)}")
-
-
-def _curriculum(options: argparse.Namespace) -> int:
-    """Write the ids of prompts, ordered by pass rate."""
-    from evaluation.files import write_text
-    from evaluation.reporting.curriculum import check_ids, stored_rates
-    from evaluation.reporting.curriculum import curriculum as choose
-
-    if options.results.is_file():
-        from evaluation.grading.by_hand import pass_rates
-
-        plan = _plan_with(configured_plans(options), options)
-        rates = pass_rates(plan, options.task, options.results, options.verifier)
-    else:
-        rates = list(stored_rates(options.results, options.task, options.verifier))
-    chosen = choose(options.results, options.task, rates, tuple(options.band), options.order)
-    check_ids(chosen, options.known)
-    lines = [f"{id}\t{rate:.6g}" if options.rates else id for id, rate in chosen]
-    text = "\n".join(lines) + "\n"
-    if options.output is None:
-        sys.stdout.write(text)
-    else:
-        write_text(options.output, text)
-    print(f"{len(chosen)} prompts", file=sys.stderr)
-    return 0

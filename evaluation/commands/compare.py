@@ -167,7 +167,7 @@ def _ended(
 
 def _table(options: argparse.Namespace) -> int:
     """Write checkpoints' results side by side."""
-    from evaluation.reporting.tables.score_matrix import (
+    from evaluation.reporting.tables.side_by_side import (
         LEGEND,
         checkpoint_columns,
         columns_as_json,

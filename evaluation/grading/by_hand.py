@@ -1,13 +1,11 @@
 """Verify completions of any source, in a file, as a stage's task verifies its own."""
 
-import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
-from evaluation.errors import ResultsError
 from evaluation.grading.completions import group_samples, prompts_by_verifier, summarize_task
 from evaluation.grading.verdicts import AnswerJob, check_errors, run_verifiers
 from evaluation.prefill.caches import read_documents, read_prompts
@@ -21,7 +19,6 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
 from evaluation.verification.verdicts import Verdict, unless_unfinished
-from evaluation.wording import no_such
 
 
 def verify_by_hand(
@@ -108,24 +105,3 @@ def check_verified(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
     for view in rows[0]["verdicts"]:
         verdicts = [Verdict(**row["verdicts"][view]) for row in rows]
         check_errors(view, places, verdicts, plan.config.verification.max_error_share)
-
-
-def pass_rates(
-    plan: StagePlan, name: str, path: Path, verifier: str | None
-) -> list[tuple[str, float]]:
-    """Return the pass rate of each prompt, by the completions of a file; raise what `verify_by_hand` raises.
-
-    Args:
-        verifier: The verifier whose verdicts count; None for the task's primary one.
-    """
-    rows, summary = verify_by_hand(plan, name, path)
-    check_verified(plan, rows)
-    views = list(rows[0]["verdicts"])
-    chosen = verifier or summary["primary"]
-    if chosen not in views:
-        raise ResultsError(f"{plan.name}: {no_such('verifier', chosen, views)}")
-    credits: dict[str, list[float]] = {}
-    for row in rows:
-        if (credit := row["verdicts"][chosen]["credit"]) is not None:
-            credits.setdefault(row["id"], []).append(credit)
-    return [(id, math.fsum(of_prompt) / len(of_prompt)) for id, of_prompt in credits.items()]

@@ -30,8 +30,6 @@ from evaluation.results.stage_files import (
     QUALITY_COLUMNS,
     QUALITY_TABLE,
     RECOMMENDATION,
-    RETENTION,
-    RETENTION_COLUMNS,
     SUMMARY_COLUMNS,
     QualityRow,
     Recommendation,
@@ -89,7 +87,6 @@ _CONTENTS = {
     "doctor (JSON)": "what would stop a scoring job",
     "bridge-table (JSON)": "deltas and recommendation of every stage",
     "table (JSON)": "checkpoints side by side",
-    f"<results>/{RETENTION}": "what later checkpoints retained of earlier ones, a row per delta",
 }
 """What is in each file that does not belong to a tier."""
 
@@ -141,7 +138,6 @@ def tables() -> dict[str, Sequence[Column]]:
         "<stage>/summary.csv, summary.parquet": SUMMARY_COLUMNS,
         f"<stage>/{QUALITY_TABLE}": QUALITY_COLUMNS,
         f"<results>/{COMPARISON_TABLE}": COMPARISON_COLUMNS,
-        f"<results>/{RETENTION}": RETENTION_COLUMNS,
     }
 
 

@@ -1,9 +1,8 @@
-"""The files of a stage and of the front page: recommendation, summary, task quality, retention.
+"""The files of a stage and of the front page: recommendation, summary, task quality.
 
 <stage>/recommendation.json   which checkpoint is recommended
 <stage>/summary.*             scores and deltas of all steps and of the bridge
 <stage>/task_quality.*        how much each slice and task can detect
-retention.csv                 what later checkpoints retained of earlier ones
 
 Figures are listed by the plan, as their names depend on its tiers.
 """
@@ -16,7 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from evaluation import protocol
 from evaluation.results.columns import columns_of, read_table
-from evaluation.results.delta_rows import Change, Flag, Group, High, Items, Mde, TierOf
+from evaluation.results.delta_rows import Change, Group, High, Items, Mde, TierOf
 from evaluation.results.deltas_file import DELTAS, STAGE_TABLE, CandidateEntry
 from evaluation.results.files import RUN_AGAIN, FileModel, StageFile, optional, unusable
 from evaluation.results.objective_rows import NoiseRow, ObjectiveVerdict
@@ -31,22 +30,18 @@ QUALITY_TABLE = "task_quality.csv"
 PAGE = "report.html"
 SUMMARY_TABLE = "summary.csv"
 SUMMARY_TEXT = "summary.md"
-MATRIX = "score_matrix.csv"
-MATRIX_TEX = "score_matrix.tex"
 OVERVIEW = "overview.rst"
-RETENTION = "retention.csv"
-RETENTION_TEX = "retention.tex"
 
 BRIDGE_FILES = (STAGE_TABLE, DELTAS, RECOMMENDATION)
 """Files of a stage that has a bridge."""
 
-FRONT_FILES = (PAGE, OVERVIEW, RETENTION, RETENTION_TEX)
+FRONT_FILES = (PAGE, OVERVIEW)
 """Files in the folder of all results."""
 
 
 def stage_outputs(plan: StagePlan) -> tuple[str, ...]:
     """Return the files that `tables` writes into a stage's results, those about the bridge last."""
-    scores = SUMMARY_TABLE, SUMMARY, SUMMARY_TEXT, MATRIX, MATRIX_TEX
+    scores = SUMMARY_TABLE, SUMMARY, SUMMARY_TEXT
     bridge = () if plan.stage.bridge is None else BRIDGE_FILES
     return (*scores, QUALITY_TABLE, QUALITY, PAGE, *bridge)
 
@@ -178,28 +173,6 @@ class SummaryRow(FileModel):
     name: str | None = optional("What the configuration's list of checkpoints calls the step.")
 
 
-class RetentionRow(FileModel):
-    """A row of `retention.csv`: one item's value at a later checkpoint and at an earlier one."""
-
-    earlier: str = Field(description="The earlier checkpoint: stage and step.")
-    later: str = Field(description="The later checkpoint.")
-    tier: TierOf
-    item: str = Field(
-        description="Slice, task or category; `overall`, or `overall of N shared items`, which all pairs have."
-    )
-    metric: str = Field(description="Name of the metric.")
-    earlier_value: float = Field(description="The earlier one's value.")
-    value: float = Field(description="The later one's value.")
-    delta: float = Field(description="`value` minus `earlier_value`.")
-    low: float | None = Field(description="Lower end of its 95 % interval.")
-    high: High
-    p_holm: float | None = Field(
-        description="p-value of no difference, corrected over all primary deltas of the pair."
-    )
-    n: Items
-    flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
-
-
 class QualityRow(FileModel):
     """A metric of a slice or task over a stage. Stable: new columns go to the end."""
 
@@ -263,7 +236,6 @@ class TaskQuality(StageFile):
     rows: tuple[QualityRow, ...] = Field(description="Each slice's and task's metrics.")
 
 
-RETENTION_COLUMNS = columns_of(RetentionRow)
 SUMMARY_COLUMNS = columns_of(SummaryRow)
 QUALITY_COLUMNS = columns_of(QualityRow)
 

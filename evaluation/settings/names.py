@@ -27,7 +27,7 @@ PREFILL = ("prefill_tokenizer", *(f"prefill_{tier.cache.name}" for tier in TIERS
 KINDS = ("check", "collect", "deltas", "figures", "file_of", "provided", "score", "tables")
 """Prefixes of a stage's rules: `score_<stage>`, and `score_<stage>_bridge`, …"""
 SHARED_FILES = (
-    *("scores", "report.html", "overview.rst", "retention.csv", "retention.tex"),
+    *("scores", "report.html", "overview.rst"),
     *("comparison.csv", "comparison.json", "comparison.html", "comparison.log"),
     "front_page.log",
 )

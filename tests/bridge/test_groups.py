@@ -13,7 +13,7 @@ from evaluation.bridge.deltas import compare
 from evaluation.errors import ConfigError
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.verdicts import advice_of
-from evaluation.reporting.tables.score_matrix import write_matrix
+from evaluation.reporting.tables.side_by_side import checkpoint_columns
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.reporting.tables.values import values_of
@@ -132,16 +132,13 @@ def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
     deltas = [by_hand(plan.step_folder(n), plan.bridge_folder)[0] for n in STEPS]
     assert average["delta"] == pytest.approx(np.mean(deltas), abs=1e-12)
     assert average["se_checkpoints"] is not None
-    write_matrix(read_stage(plan, STEPS))
-    lines = (plan.results / "score_matrix.csv").read_text().splitlines()
-    items = [tuple(line.split(",")[:2]) for line in lines if not line.startswith("tier2")][1:]
+    cells = checkpoint_columns({"step 20": plan.step_folder(20)})[0]["step 20"]
+    items = sorted([key[:2] for key in cells if key[0] != "tier2"], key=lambda key: key[0])
     names = [f"{name} (group)" for name in ("core", "known", "choices")]
     assert items == [
         *(("tier3", name) for name in ("overall", *names, *TASKS)),
         *(("tier5", name) for name in ("overall", "sums")),
     ]
-    table = (plan.results / "score_matrix.tex").read_text()
-    assert "core (group) & " in table
     page = write_front_page({"second": plan}).read_text()
     assert "Ranked choices (tier3), accuracy of core (group): " in page
 

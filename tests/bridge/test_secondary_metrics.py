@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from evaluation.errors import BridgeError, ConfigError
-from evaluation.reporting.tables.score_matrix import write_matrix
-from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.tables.side_by_side import checkpoint_columns
 from evaluation.reporting.terminal import bridge_table
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
@@ -84,10 +83,8 @@ def test_an_objective_may_name_a_secondary_metric(tmp_path: Path) -> None:
     assert (objective["verdict"], objective["regressions"]) == ("not met", ["quiz", "exam"])
 
 
-def matrix(plan: StagePlan) -> list[tuple[str, ...]]:
-    write_matrix(read_stage(plan, (10, 20)))
-    lines = (plan.results / "score_matrix.csv").read_text().splitlines()
-    return [tuple(line.split(",")[1:3]) for line in lines[1:]]
+def shown(plan: StagePlan) -> list[tuple[str, ...]]:
+    return [key[1:] for key in checkpoint_columns({"20": plan.step_folder(20)})[0]["20"]]
 
 
 def test_each_headline_has_a_mean_of_its_own(tmp_path: Path) -> None:
@@ -106,7 +103,7 @@ def test_each_headline_has_a_mean_of_its_own(tmp_path: Path) -> None:
     assert decided == [(ACC, ["quiz"], "met"), (BITS, math, "met"), (GREEDY, math, "met")]
     assert plan.stage.objective[1].metric == "gold_bits_per_byte"
     bits = "gold_bits_per_byte"
-    assert matrix(plan) == [("overall", "acc"), ("quiz", "acc"), ("sums", bits), ("code", bits)]
+    assert shown(plan) == [("overall", "acc"), ("quiz", "acc"), ("sums", bits), ("code", bits)]
 
 
 def test_without_choices_bits_per_byte_are_the_headline_everywhere(tmp_path: Path) -> None:
@@ -118,8 +115,7 @@ def test_without_choices_bits_per_byte_are_the_headline_everywhere(tmp_path: Pat
     advice = read(plan.results / "recommendation.json")
     assert advice["headline"]["metric"] == "gold_bits_per_byte"
     assert "tier3 Δgold_bits_per_byte" in bridge_table({plan.name: plan})
-    assert matrix(plan) == [(item, "gold_bits_per_byte") for item in ("overall", "sums", "code")]
-    assert "bits per byte)" in (plan.results / "score_matrix.tex").read_text()
+    assert shown(plan) == [(item, "gold_bits_per_byte") for item in ("overall", "sums", "code")]
 
 
 def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def chosen(page: Page) -> dict[str, str]:
 def shown(page: Page) -> tuple[list[str], ...]:
     """What stands in fields, curves and tables."""
     fields = page.locator("input:visible, select:visible").all()
-    places = ("#curves h4, #curves svg text", "#deltas tr", "#retention tr")
+    places = ("#curves h4, #curves svg text", "#deltas tr")
     texts = [page.locator(place).all_text_contents() for place in places]
     return [field.input_value() for field in fields], *texts
 
@@ -45,7 +45,7 @@ CHOICES: list[tuple[str, list[tuple[str, str, str]], str]] = [
         ],
         "metric=tier3 gold_bits_per_byte&find=qu&search=quiz better&sort=-delta",
     ),
-    ("report", [("#against", "select_option", "first/100")], "against=first/100"),
+    ("report", [("#metric", "select_option", "tier3 acc")], "metric=tier3 acc"),
     (
         "comparison",
         [

@@ -1,6 +1,5 @@
 """What a list of checkpoints calls them stands in tables, pages and terminals, next to the step."""
 
-import csv
 from dataclasses import replace
 
 from evaluation.dependencies.keys import tables_parts
@@ -41,9 +40,6 @@ def test_names_are_shown(plans: dict[str, StagePlan]) -> None:
         (30, "step", None),
         (100, "bridge", None),
     }
-    with open(plan.results / "score_matrix.csv", newline="") as file:
-        header = next(csv.reader(file))
-    assert "step 10 (lr 3e-4 | <b>) value" in header
     assert "| step 10 (lr 3e-4 \\| &lt;b&gt;) |" in (plan.results / "summary.md").read_text()
     assert "\n10 (lr 3e-4 | <b>)  " in bridge_table({"second": named})
     page = plan.results / "report.html"

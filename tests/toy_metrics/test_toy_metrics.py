@@ -44,7 +44,6 @@ NAMED = {
     "grading/units.py",
     "metrics/measures.py",  # formulas
     "metrics/positions.py",  # a key of Tier2's file
-    "reporting/curriculum.py",  # a column of Tier5's table
     "reporting/sharing/lm_eval_files.py",
     "reporting/pages/verified_answers.py",  # a way of decoding
     "reporting/viewer/samples.py",  # credits of single answers

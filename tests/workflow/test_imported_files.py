@@ -57,12 +57,8 @@ def check_results(world: World, said: str) -> None:
     assert note in said + well(world.evaluation("bridge-table")).stdout
 
 
-def check_commands(world: World, partly_right: list[str]) -> None:
-    """Commands that read a checkpoint's completions, or the files themselves."""
-    folder = str(world.results("stage2", "by_checkpoint", "step_5"))
-    for source in ([folder], ["ours.jsonl", "--stage", "stage2"]):
-        done = well(world.evaluation("curriculum", *source, "--task", "sums"))
-        assert done.stdout.split() == partly_right
+def check_by_hand(world: World) -> None:
+    """The files themselves are verified, too."""
     done = well(world.evaluation("verify-answers", "batch.jsonl", "--task", "sums"))
     assert json.loads(done.stdout)["verifiers"]["strict"]["pass_rate"] == 1.0
 
@@ -103,7 +99,7 @@ def test_from_prompts_to_the_page(world: World) -> None:
     done = well(world.snakemake("stage2"))
     check_results(world, done.stdout + done.stderr)
     check_export(world)
-    check_commands(world, [id for n, id in enumerate(right) if n % 2 == 0])
+    check_by_hand(world)
     forget = ["--stage", "stage2", "--checkpoint", "5", "--task", "sums", "--forget"]
     well(world.evaluation("import-completions", *forget))
     well(world.snakemake("stage2"))

@@ -23,7 +23,6 @@ from evaluation.reporting.pages.page import DEFAULTS, page_link, render, write_p
 from evaluation.reporting.pages.provenance_header import front_header
 from evaluation.reporting.pages.verdicts import advice, group_series, headline_item
 from evaluation.reporting.status import failures
-from evaluation.reporting.tables.retention import retention, write_retention
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.reporting.tables.summary import summary_rows
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE, Comparison, LeadRow
@@ -37,20 +36,18 @@ from evaluation.wording import first_few
 def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
     """Write the page that shows all stages, the latest first, and names what is missing.
 
-    Also write the overview that Snakemake's report begins with, and the table of retention.
+    Also write the overview that Snakemake's report begins with.
     """
     config = next(iter(plans.values())).config
     output = Path(config.results) / PAGE
     stages = {name: read_stage(plan, candidates_so_far(plan)) for name, plan in plans.items()}
     series = {name: stage_series(summary_rows(stage)) for name, stage in stages.items()}
     sparks = {n: _sparks(stage, [*series[n], *group_series(stage)]) for n, stage in stages.items()}
-    kept = retention(stages.values())
     data = {
         "tiers": tier_words(),
-        "retention": [row.model_dump() for row in kept],
         "stage": None,
         "pages": _pages(plans, output),
-        "defaults": {**DEFAULTS, "against": ""},
+        "defaults": DEFAULTS,
         "sparks": {name: with_scales(spark) for name, spark in sparks.items()},
         "series": with_scales(_joined(stages, series)),
     }
@@ -68,7 +65,6 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
     other = COMPARISON_PAGE if config.runs else None
     write_page(output, render("front.html", data, **words, runs=runs, comparison=other))
     write_text(output.with_name(OVERVIEW), _overview(cards, runs))
-    write_retention(kept, output.parent)
     return output
 
 

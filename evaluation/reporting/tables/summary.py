@@ -11,7 +11,7 @@ from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.checkpoints.locations import absent_folder
 from evaluation.files import write_parquet, write_text
 from evaluation.reporting.headlines import recommendation_line, steps_in_words
-from evaluation.reporting.tables.score_matrix import ARROWS, write_matrix
+from evaluation.reporting.tables.side_by_side import ARROWS
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
 from evaluation.results.columns import arrow_schema, write_csv
@@ -67,12 +67,11 @@ def _column(name: str, value: Value, delta: DeltaRow | None) -> Any:
 
 
 def write_tables(stage: StageResults) -> None:
-    """Write the three tables, and the score matrix."""
+    """Write the three tables."""
     plan, rows = stage.plan, summary_rows(stage)
     write_csv(plan.results / SUMMARY_TABLE, SUMMARY_COLUMNS, rows)
     write_parquet(plan.results / SUMMARY, pa.Table.from_pylist(rows, schema=SCHEMA))
     write_text(plan.results / SUMMARY_TEXT, _markdown(stage, rows))
-    write_matrix(stage)
 
 
 def _markdown(stage: StageResults, rows: Sequence[dict[str, Any]]) -> str:

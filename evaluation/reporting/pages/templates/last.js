@@ -11,7 +11,7 @@ function forPaper() {
 }
 printing.addEventListener("change", () => { forPaper(); redraw(["print"]); });
 forPaper();
-for (const box of document.querySelectorAll("main .scroll[aria-label]:not(#matrix *, #retention *)")) {
+for (const box of document.querySelectorAll("main .scroll[aria-label]:not(#matrix *)")) {
   if (!box.querySelector("#deltas")) saveTable(box, box.ariaLabel);
 }
 

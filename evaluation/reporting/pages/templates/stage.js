@@ -5,7 +5,7 @@ const NUMBERS = [...new Set([...SERIES.flatMap((one) => one.points.map((p) => p.
 const STEPS = [...NUMBERS, ...MERGES];
 const ITEMS = [...new Set(SERIES.filter((one) => one.item !== "overall" && !one.group).map((one) => `${one.tier}/${one.item}`))];
 const FEWEST = 24, CELLS = 20000;
-/* Of the score matrix on a screen: steps that always have a column, and cells that are drawn in a second */
+/* Of the table of scores on a screen: steps that always have a column, and cells that are drawn in a second */
 
 unitMenu(new Set(SERIES.map((one) => one.metric)));
 menu("step", "step", STEPS.map((step) => [step, MERGES.includes(step) ? labelOf(step) : `${step}${nameOfStep(step)}`]));
@@ -49,7 +49,7 @@ function drawMatrix() {
   const columns = steps.map((step) => ({ isChosen: String(step) === chosen("step"), link: pick("step", step, labelOf(step)) }));
   if (DATA.bridge) columns.unshift({ link: (cell) => cell.append("bridge") });
   heatMap(byId("matrix"), "scores of all steps", columns, rows);
-  if (steps.length < STEPS.length) html(byId("matrix"), "p", { class: "soft" }, `${steps.length} of ${STEPS.length} steps are shown; score_matrix.csv has all`);
+  if (steps.length < STEPS.length) html(byId("matrix"), "p", { class: "soft" }, `${steps.length} of ${STEPS.length} steps are shown; summary.csv has all`);
 }
 
 function matrixCell(series, step, value, deltas) {

@@ -101,10 +101,10 @@ function searchField(id, key, draw) {
 const INSIDE = window.location.protocol === "data:";
 const ZIPPED = /\/data\/raw\/[0-9a-f]{16,64}\/[^/]+$/.test(window.location.pathname);
 
-function pageLink(parent, page, text, part = "") {
+function pageLink(parent, page, text) {
   const target = DATA.pages[page];
   if (INSIDE || !target) return html(parent, "span", {}, text);
-  return html(parent, "a", { href: `${ZIPPED ? target.zipped : target.file}${part}` }, text);
+  return html(parent, "a", { href: ZIPPED ? target.zipped : target.file }, text);
 }
 
 for (const place of document.querySelectorAll("[data-page]")) {

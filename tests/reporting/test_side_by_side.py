@@ -1,0 +1,90 @@
+"""Checkpoints side by side, and the outputs that a stage and a run declare."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from evaluation.__main__ import main
+from evaluation.reporting.tables.side_by_side import checkpoint_columns, columns_in
+from evaluation.results.stage_files import FRONT_FILES, stage_outputs
+from evaluation.settings.names import SHARED_FILES
+from evaluation.settings.plan import StagePlan
+from tests.bridge.folders import edit_json
+
+
+def test_every_output_is_declared(reported: dict[str, StagePlan]) -> None:
+    """What `tables` writes is what Snakemake and status ask for; no stage may be called like one."""
+    plan = reported["second"]
+    written = {path.name for path in plan.results.iterdir() if path.is_file()}
+    assert written == set(stage_outputs(plan))
+    assert set(FRONT_FILES) <= set(SHARED_FILES)
+
+
+@pytest.fixture
+def folders(plans: dict[str, StagePlan]) -> dict[str, Path]:
+    plan = plans["second"]
+    return {
+        "before SFT": plan.bridge_folder,
+        "SFT_1": plan.step_folder(10),
+        "RL": plan.step_folder(30),
+    }
+
+
+def test_every_headline_is_there_with_its_interval(folders: dict[str, Path]) -> None:
+    columns, notes = checkpoint_columns(folders)
+    lines = csv.DictReader(io.StringIO(columns_in("csv", columns)))
+    rows = {(row["tier"], row["item"]): row for row in lines}
+    assert notes == []
+    for label, folder in folders.items():
+        file = json.loads((folder / "tier3_cf.json").read_text())
+        for name, task in file["tasks"].items():
+            row = rows["tier3", name]
+            value, low, high = (float(row[f"{label} {what}"]) for what in ("value", "low", "high"))
+            assert value == task["accuracy"]
+            assert low <= value <= high
+    assert rows["tier3", "overall"]["before SFT flag"] == ""
+
+
+def test_an_arrow_is_the_paired_verdict(folders: dict[str, Path]) -> None:
+    """Against the column before; the other way round it turns. LaTeX has it, and escapes the rest."""
+    columns, _ = checkpoint_columns(folders)
+    turned, _ = checkpoint_columns(dict(reversed(folders.items())))
+    for shown, arrows in ((columns, "▲▲"), (turned, "▼▼")):
+        lines = columns_in("text", shown).splitlines()
+        line = next(one for one in lines if one.startswith("Ranked") and "overall" in one)
+        assert re.sub("[^▲▼]", "", line) == arrows
+    text = columns_in("latex", columns)
+    lines = text.splitlines()
+    assert (lines[0], lines[-1]) == (r"\begin{tabular}{lrrr}", r"\end{tabular}")
+    assert r"SFT\_1" in text
+    assert "▲" not in text
+    assert r"$^{\blacktriangle}$" in text
+    bodies = [line for line in lines if line.endswith(r"\\") and "multicolumn" not in line]
+    assert {line.count(" & ") for line in bodies} == {3}
+
+
+def test_a_column_that_cannot_be_paired_is_told(folders: dict[str, Path]) -> None:
+    edit_json(folders["RL"] / "tier3_cf.json", protocol="tier3-0")
+    columns, (note,) = checkpoint_columns(folders)
+    assert note.startswith("RL is not tested against SFT_1: ")
+    assert columns_in("text", columns).splitlines()[0].split()[-1] == "RL"
+
+
+def test_by_hand(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = folders["before SFT"], folders["RL"]
+    out = tmp_path / "table.tex"
+    assert main(["table", f"a={one}", f"b={other}", "--format", "latex", "--output", str(out)]) == 0
+    assert r"\toprule" in out.read_text()
+    for columns, words in (
+        ([f"a={one}", f"a={other}"], "two columns are called 'a'"),
+        (["a="], "no folder after the label"),
+        ([f"a={tmp_path}"], "no tier files"),
+    ):
+        assert main(["table", *columns]) == 1
+        assert words in capsys.readouterr().err
