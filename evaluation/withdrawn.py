@@ -19,22 +19,15 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("value", "olmobase_fim"): "run olmo-eval by `command:` in a stage of its own",
     ("value", "olmobase_main"): "run olmo-eval by `command:` in a stage of its own",
     ("value", "ruler"): "run olmo-eval by `command:` in a stage of its own",
-    (
-        "value",
-        "every-eval-ever",
-    ): "`every_eval_ever convert lm_eval` reads `--format lm-eval`",
-    (
-        "value",
-        "hf-eval-results",
-    ): "write `.eval_results/*.yaml` by hand, with the values of summary.csv",
-    (
-        "option",
-        "--hub-task",
-    ): "write `.eval_results/*.yaml` by hand, with the values of summary.csv",
-    (
-        "command",
-        "curriculum",
-    ): "select by `pass_rate` from generation/TASK/prompts.parquet",
+    ("value", "every-eval-ever"): "`every_eval_ever convert lm_eval` reads `--format lm-eval`",
+    ("value", "hf-eval-results"): "write `.eval_results/*.yaml` with the values of summary.csv",
+    ("option", "--hub-task"): "write `.eval_results/*.yaml` with the values of summary.csv",
+    ("command", "curriculum"): "take ids by `pass_rate` from generation/TASK/prompts.parquet",
+    ("value", "gold_margin"): "name `gold_bits_per_byte` or `correct_probability`",
+    ("value", "brier_score"): "name `gold_bits_per_byte` or `correct_probability`",
+    ("value", "calibration_error"): "name `gold_bits_per_byte` or `correct_probability`",
+    ("value", "token_accuracy"): "leave it out: losses decide tier2",
+    ("value", "z_loss"): "leave it out: losses decide tier2",
 }
 """The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind of verifier, a
 format, a suite), a command, an option."""

@@ -1,10 +1,9 @@
-"""Breakdowns of deltas by position, group and pass rate, which enter no verdict and no correction.
+"""Breakdowns of deltas by position and group, which enter no verdict and no correction.
 
 by position     the loss at the positions of a slice: how much context a checkpoint makes use of
 by group        verified answers in fixed groups of prompts, such as a level or a subject. They are
                 a family of their own: Holm's correction is over all groups of the step. An item
                 that is in two groupings is tested in both
-by pass rate    prompts by their pass rates before and after: hard ones gained, easy ones lost
 """
 
 from collections.abc import Iterator
@@ -19,13 +18,8 @@ from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
 from evaluation.bridge.statistics import holm, ratio_of_blocks
 from evaluation.errors import BridgeError
 from evaluation.metrics.positions import Positions, bins_of
-from evaluation.metrics.variance import Floats
 from evaluation.results.kinds import Units
 from evaluation.results.read import Results
-
-_BANDS = ("never", "up to 1/3", "up to 2/3", "below 1", "always")
-_EDGES = (0.0, 1 / 3, 2 / 3)
-_CLOSE = 1e-9  # as a rate of 1/3 is rounded
 
 
 class BinValue(NamedTuple):
@@ -71,11 +65,6 @@ class Breakdowns(NamedTuple):
             for row, p in zip(rows, adjusted.values(), strict=True)
         ]
 
-    @property
-    def by_pass_rate(self) -> list[dict[str, Any]]:
-        """Rows of `delta_rows.PassRateChanges`; `counts` has a row for each band of theirs, a column for ours."""
-        return [row for pair in tier_pairs(*self) for row in _pass_rate_rows(pair)]
-
 
 def _position_rows(pair: Pair) -> Iterator[dict[str, Any]]:
     for name, mine, other in pair.both:
@@ -119,16 +108,3 @@ def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
                     values = float(own.ours.mean()), float(own.theirs.mean())
                     tested = {"prompts": len(own.ids), "p": rate.p, "mde": rate.mde}
                     yield {**about, **change_columns(values, rate), **tested}
-
-
-def _pass_rate_rows(pair: Pair) -> Iterator[dict[str, Any]]:
-    for item, _, ours, theirs in pair.judged if "moves" in pair.tier.figures else ():
-        counts = np.zeros((len(_BANDS), len(_BANDS)), dtype=int)
-        np.add.at(counts, (_bands(theirs), _bands(ours)), 1)
-        yield {"tier": pair.tier.name, "item": item, "bands": _BANDS, "counts": counts.tolist()}
-
-
-def _bands(rates: Floats) -> Any:
-    """Return the index of each rate's band, (n,)."""
-    inner = np.searchsorted(np.asarray(_EDGES) + _CLOSE, rates)
-    return np.where(rates >= 1 - _CLOSE, len(_BANDS) - 1, inner)

@@ -77,7 +77,6 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
         "objectives": [verdict.model_dump() for verdict in verdicts],
         "deltas": [{**about, "bridge": bridge.label, **delta.columns} for delta in deltas],
         "groups": breakdowns.by_group,
-        "moves": breakdowns.by_pass_rate,
         "by_position": breakdowns.by_position,
     }
     path = plan.step_folder(step) / DELTAS

@@ -9,15 +9,9 @@ log-probabilities l_c (sums over the tokens of candidate c, in nats) and the rig
                           and Noise, arXiv 2508.13144)
     correct_probability   exp(l_g) / sum_c exp(l_c): the softmax over the sums themselves, as `raw`
                           ranks them, so not divided by any length
-    gold_margin           l_g / characters of g - max over the others of l_c / characters of c
-    brier_score           sum_c (p_c - y_c)^2, with p the softmax as above and y_c 1 for the right answers,
-                          each 1/k of k (Brier, Monthly Weather Review 78, 1950)
-    calibration_error     sign_b (y - p) of the likeliest candidate, with sign_b that of the sum of (y - p)
-                          over the questions in its bin b of p, of BINS of equal width. The mean over
-                          questions is the expected calibration error (Guo et al., arXiv 1706.04599)
 
-A task's value is the unweighted mean over its questions. Bytes and characters are those of the
-candidate's text without a leading space, as `per_byte` and `per_char` count them. Where several
+A task's value is the unweighted mean over its questions. Bytes are those of the
+candidate's text without a leading space, as `per_byte` counts them. Where several
 candidates are right, the best of them counts, and their probabilities add up.
 
 Where only the right answer is scored, all of its bytes count. Only the first of these measures exists then, and
@@ -50,9 +44,6 @@ from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TIERS, TaskKind
 
 MEASURES = tuple(metric.name for metric in TIERS["tier3"].secondary)
-
-BINS = 15
-"""Bins of the calibration error."""
 
 
 @dataclass(frozen=True)
@@ -195,30 +186,8 @@ def _probability(scores: Mapping[str, Floats], gold: NDArray[np.bool_], groups: 
     return total
 
 
-def _brier(scores: Mapping[str, Floats], gold: NDArray[np.bool_], groups: Groups) -> Floats:
-    """Return the squared distances from the right answer."""
-    right = np.add.reduceat(gold.astype(np.float64), groups.starts)
-    wanted = gold / np.repeat(right, groups.sizes)
-    distance = (_softmax(scores["raw"], groups) - wanted) ** 2
-    total: Floats = np.add.reduceat(distance, groups.starts)
-    return total
-
-
-def _calibration(scores: Mapping[str, Floats], gold: NDArray[np.bool_], groups: Groups) -> Floats:
-    """Return what each question adds to the expected calibration error."""
-    shares = _softmax(scores["raw"], groups)
-    confidence = np.maximum.reduceat(shares, groups.starts)
-    gap = credit_items(scores["raw"], gold, groups).credit - confidence
-    place = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
-    signs = np.sign(np.bincount(place, weights=gap, minlength=BINS))
-    return np.asarray(signs[place] * gap, dtype=np.float64)
-
-
 _FORMULAS: Mapping[str, Formula] = {
     "gold_bits_per_byte": _bits,
     "correct_probability": _probability,
-    "gold_margin": lambda scores, gold, groups: margins(scores["per_char"], gold, groups),
-    "brier_score": _brier,
-    "calibration_error": _calibration,
 }
 """A formula for each secondary metric of Tier3."""

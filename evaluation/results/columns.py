@@ -45,13 +45,6 @@ BLOCKS = (
         nullable=True,
     ),
     Column("tokens_by_position", "int32[]", "`tokens` in the same bins.", nullable=True),
-    Column("correct", "int32", "Scored tokens that were the most likely one.", nullable=True),
-    Column(
-        "squared_log_totals",
-        "double",
-        "Sum over its scored tokens of log(sum of exp(logit))², in squared nats.",
-        nullable=True,
-    ),
 )
 """`tier2_ppl_blocks.parquet`: a row per block."""
 

@@ -1,4 +1,4 @@
-"""Rows of deltas: of two checkpoints, of groups of prompts, of positions, and changes of pass rates."""
+"""Rows of deltas: of two checkpoints, of groups of prompts, and of positions."""
 
 from typing import Annotated, Literal
 
@@ -107,17 +107,6 @@ class PositionDelta(Change):
     tokens: int = Field(description="Scored tokens there.")
     n: int = Field(description="Blocks with tokens there.")
     note: Note
-
-
-class PassRateChanges(FileModel):
-    """How many of a task's prompts went from one band of pass rates to another."""
-
-    tier: TierOf
-    item: str = Field(description="Generation task.")
-    bands: tuple[str, ...] = Field(description="Bands of pass rates, in words.")
-    counts: tuple[tuple[int, ...], ...] = Field(
-        description="Prompts; a row for each band at the bridge, a column for each at the step."
-    )
 
 
 DELTA_COLUMNS = columns_of(DeltaRow, "stage step bridge tier item group metric value bridge_value")

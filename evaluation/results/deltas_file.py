@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from pydantic import Field, model_validator
 
 from evaluation import protocol
-from evaluation.results.delta_rows import DeltaRow, GroupDelta, PassRateChanges, PositionDelta
+from evaluation.results.delta_rows import DeltaRow, GroupDelta, PositionDelta
 from evaluation.results.files import FileModel, StageFile, optional
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.candidates import Candidate
@@ -84,7 +84,6 @@ class StepDeltas(StepVerdict, StageFile):
     )
     deltas: tuple[DeltaRow, ...] = Field(description="All deltas.")
     groups: tuple[GroupDelta, ...] = optional("Deltas for each group of prompts (`strata`).", ())
-    moves: tuple[PassRateChanges, ...] = optional("Prompts by pass rate before and after.", ())
     by_position: tuple[PositionDelta, ...] = optional(
         "Deltas of the loss by position, of slices with at least two bins.", ()
     )

@@ -39,9 +39,7 @@ def score_slice(backend: EngineBackend, cache: SliceCache, attention: Attention)
     nats = backend.block_nats(cache.tokens, starts, label=_label(cache.meta))
     amounts = [np.arange(len(nats.nats)), nats.nats, nats.tokens, _scored_bytes(cache, attention)]
     by_position = [nats.nats_by_position, nats.tokens_by_position]
-    of_tokens = [nats.correct, nats.squared_log_totals]
-    columns = [*amounts, *(one.tolist() for one in by_position), *of_tokens]
-    columns = [pa.array(column) for column in columns]
+    columns = [pa.array(column) for column in (*amounts, *(one.tolist() for one in by_position))]
     table = pa.table(columns, names=SCHEMA.names).cast(SCHEMA)
     check_blocks(table)
     return StoredScore(table, {})

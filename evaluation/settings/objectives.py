@@ -12,6 +12,7 @@ from evaluation.settings.model import Fraction, Integer, Settings
 from evaluation.settings.names import Label
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import TIERS, TierName
+from evaluation.withdrawn import instead
 from evaluation.wording import did_you_mean, first_few, no_such
 
 SMALLEST_MARGIN = 1e-6
@@ -54,6 +55,8 @@ class Objective(Settings):
         tier = TIERS[self.tier]
         known = [tier.headline, *tier.others]
         if self.metric is not None and self.metric not in known:
+            if withdrawn := instead("value", self.metric):
+                raise ValueError(f"metric: {self.metric!r} {withdrawn}")
             hint = did_you_mean(self.metric, known)
             raise ValueError(
                 f"metric: {self.tier} has no objective by {self.metric!r}{hint}; there "

@@ -28,7 +28,7 @@ from evaluation.wording import no_such
 
 TaskKind = Literal["ranked", "gold"]
 """Whether a task's candidates are all scored and ranked, or only the right answer is scored."""
-Figure = Literal["curves", "measures", "forest", "moves"]
+Figure = Literal["curves", "measures", "forest"]
 OF_STEPS: tuple[Figure, ...] = ("curves", "measures")
 """Figures of metrics over steps; other figures compare a stage with its bridge."""
 
@@ -187,7 +187,6 @@ _TABLE = (
         headline="nats_per_token",
         shown="ppl",
         protocol="tier2-3",
-        figures=("curves", "measures", "forest"),
     ),
     Tier(
         name="tier3",
@@ -243,7 +242,7 @@ _TABLE = (
         shown="pass_rate",
         protocol="tier5-7",
         same_answers=("tier5-6", "tier5-5", "tier5-4", "tier5-3", "tier5-2"),
-        figures=("curves", "measures", "forest", "moves"),
+        figures=("curves", "measures", "forest"),
     ),
 )
 

@@ -177,8 +177,6 @@ def _tier2(folder: Path, plan: StagePlan, about: Any, nats: float, seed: int, bl
                 "bytes": size.astype(np.int64),
                 NATS: by_position.nats.tolist(),
                 TOKENS: by_position.tokens.astype(int).tolist(),
-                "correct": own.binomial(tokens, 0.4).astype(np.int32),
-                "squared_log_totals": tokens * own.normal(80, 5, blocks),
             }
         )
         tables.append(table.add_column(0, "slice", pa.array([name] * blocks)))

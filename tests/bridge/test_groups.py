@@ -93,7 +93,7 @@ def test_means_and_their_intervals_by_hand(tmp_path: Path) -> None:
     folders = plan.step_folder(20), plan.bridge_folder
     sides = [read_results(folder, plan.tiers) for folder in folders]
     found = {(one.tier, one.item, one.metric): one for one in compare(*sides)}
-    for metric in ("delta_acc", "delta_gold_bits_per_byte", "delta_gold_margin"):
+    for metric in ("delta_acc", "delta_gold_bits_per_byte", "delta_correct_probability"):
         group = found["tier3", "core (group)", metric]
         parts = {name: found["tier3", name, metric].estimate for name in CORE}
         value = sum(CORE[name] * part.value for name, part in parts.items())

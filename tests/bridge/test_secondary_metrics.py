@@ -124,7 +124,7 @@ def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
     assert rows["sums", BITS]["low"] is None
     assert rows["overall", GREEDY]["delta"] > 0
     with pytest.raises(BridgeError, match="score both sides with per-item tables"):
-        compared(tmp_path / "other", RANKED, improve(metric="gold_margin"), **EXTERNAL)
+        compared(tmp_path / "other", RANKED, improve(metric="correct_probability"), **EXTERNAL)
 
 
 UNFINISHED = {key: GOLD[key] for key in ("dataset", "context")}
@@ -136,7 +136,8 @@ BAD_GOLD = [
 ]
 BAD_OBJECTIVES = [
     (RANKED, {"metric": "gold_bits_per_bite"}, "did you mean gold_bits_per_byte"),
-    (RANKED, {"tier": "tier2", "metric": "gold_margin"}, "tier2 has no objective by 'gold_margin'"),
+    (RANKED, {"tier": "tier2", "metric": "greedy"}, "tier2 has no objective by 'greedy'"),
+    (RANKED, {"metric": "brier_score"}, "'brier_score' no longer exists: "),
     (MIXED, {}, "quiz ranks choices and code has none.*set `metric: gold_bits_per_b"),
     (MIXED, {"group": "math", "metric": "acc"}, "no metric 'acc' of code; there are gold_bi"),
     *(({"sums": task}, {}, message) for task, message in BAD_GOLD),

@@ -214,8 +214,7 @@ class StandIn:
         self._tokens += blocks * length
         nats = scored * (2.5 + np.array(each))
         first = np.eye(1, len(bin_starts(length)), dtype=int)  # all in the first bin
-        of_tokens = scored // 3, scored * (9.0 + np.array(each))
-        return BlockNats(nats, scored, *of_tokens, nats[:, None] * first, scored[:, None] * first)
+        return BlockNats(nats, scored, nats[:, None] * first, scored[:, None] * first)
 
     def answers(self, requests: Sequence[Any], *, vocabulary: int) -> Any:
         from evaluation.scoring.answers import AnswerKey

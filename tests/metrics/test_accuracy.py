@@ -163,7 +163,6 @@ def test_measures_by_hand():
     found = choice_measures(table_of(one))
     assert {metric.name for metric in TIERS["tier3"].secondary} == found.keys()
     assert found["gold_bits_per_byte"] == pytest.approx([2 / 8 / math.log(2)])
-    assert found["gold_margin"] == pytest.approx([-2 / 4 - max(-4 / 8, -1 / 1)])
 
 
 @given(drawn_items(st.floats(-900, 0)))
@@ -171,9 +170,6 @@ def test_probabilities_are_scipys_softmax(items):
     found = choice_measures(table_of(*items))
     wanted = [special.softmax(one["logprob"])[one["gold"]] for one in items]
     assert found["correct_probability"] == pytest.approx(wanted)
-    summary = summarize_choices(table_of(*items), "raw")
-    assert (found["gold_margin"] > 0).mean() <= summary["accuracy"] + 1e-12
-    assert summary["accuracy"] <= (found["gold_margin"] >= 0).mean() + 1e-12
 
 
 def test_the_best_of_several_right_answers_counts():
@@ -182,16 +178,16 @@ def test_the_best_of_several_right_answers_counts():
     both = table.set_column(place, "gold", pa.array([True, True, False]))
     found = choice_measures(both)
     assert found["gold_bits_per_byte"] == pytest.approx([1 / math.log(2)])
-    assert found["gold_margin"] == pytest.approx([2.0])
     assert found["correct_probability"] == pytest.approx([special.softmax([-2, -1, -3])[:2].sum()])
 
 
 def test_columns_stand_beside_a_questions_first_candidate():
     items = [{"logprob": [-1.0, -2.0]}, {"logprob": [-3.0, -1.0, -2.0], "gold": 2}]
     table = with_measures(table_of(*items), measure_questions(table_of(*items)))
-    column = table["gold_margin"].to_pylist()
+    column = table["gold_bits_per_byte"].to_pylist()
     assert [value is None for value in column] == [False, True, False, True, True]
-    assert np.array([column[0], column[2]]) == pytest.approx(choice_measures(table)["gold_margin"])
+    bits = choice_measures(table)["gold_bits_per_byte"]
+    assert np.array([column[0], column[2]]) == pytest.approx(bits)
 
 
 def test_what_cannot_be_measured_is_named():
@@ -199,26 +195,3 @@ def test_what_cannot_be_measured_is_named():
     table = table.set_column(table.column_names.index("gold"), "gold", pa.array([True, True]))
     with pytest.raises(ScoringError, match="task/0: all of its candidates are right"):
         choice_measures(table)
-
-
-def test_calibration_by_hand() -> None:
-    """Two questions with right answers of probability 3/4 and 1/4, and the other candidate the rest."""
-    logprobs = [[math.log(3), 0.0], [0.0, math.log(3)]]
-    found = choice_measures(table_of(*({"logprob": one} for one in logprobs)))
-    assert found["brier_score"] == pytest.approx([2 * 0.25**2, 2 * 0.75**2])
-    assert abs(found["calibration_error"].mean()) == pytest.approx(abs((1 + 0) / 2 - 0.75))
-
-
-@given(st.lists(st.lists(st.floats(-8, 0), min_size=3, max_size=3), min_size=4, max_size=60))
-def test_calibration_error_is_that_of_bins(logprobs: list[list[float]]) -> None:
-    """By its definition: gaps of bins of the confidence, weighted by their questions."""
-    shares = special.softmax(np.array(logprobs), axis=1)
-    best = shares.max(axis=1)
-    is_best = np.array(logprobs) == np.max(logprobs, axis=1, keepdims=True)
-    credit = is_best[:, 0] / is_best.sum(axis=1)
-    places = np.minimum((best * 15).astype(int), 14)
-    gaps = [abs((credit - best)[places == one].sum()) for one in range(15)]
-    found = choice_measures(table_of(*({"logprob": one} for one in logprobs)))
-    assert found["calibration_error"].mean() == pytest.approx(sum(gaps) / len(best), abs=1e-9)
-    right = np.eye(3)[0]
-    assert found["brier_score"] == pytest.approx(((shares - right) ** 2).sum(axis=1), abs=1e-12)

@@ -60,7 +60,7 @@ def test_summary_holds_what_the_tiers_hold(reported: dict[str, StagePlan]) -> No
     beside = text.split("## tier3: gold_bits_per_byte")[1].split("## ")[0]
     (line,) = [line for line in beside.splitlines() if line.startswith("| exam |")]
     assert f"{stored['value']:.4f} ({stored['delta']:+.4f})" in line
-    assert "## tier3: gold_margin" in text
+    assert "## tier3: correct_probability" in text
 
 
 def test_a_stage_without_a_bridge(reported: dict[str, StagePlan]) -> None:

@@ -70,7 +70,6 @@ def test_another_tokenizer(plan: StagePlan) -> None:
     found = drawn(write_report(plan, STEPS))
     assert {metric for tier, _, metric in found if tier == "tier2"} == {"bits_per_byte"}
     assert ("tier3", "quiz", "acc") in found
-    assert ("tier3", "quiz", "gold_margin") not in found
 
 
 def test_no_mean_of_other_items(plan: StagePlan) -> None:

@@ -152,8 +152,6 @@ def test_heads_score_as_log_softmax(pairs, spread, counting):
             found = head.score(hidden, query, token)
             torch.testing.assert_close(found.logprob.double(), expected, atol=1e-6, rtol=1e-5)
             assert torch.equal(found.is_greedy, logits.argmax(-1)[query] == token)
-            total = logits.double().logsumexp(-1)[query]
-            torch.testing.assert_close(found.log_total.double(), total, atol=1e-6, rtol=1e-5)
     assert len(counting.graphs) == 1
     assert counting.rows[0] > MANY_ROWS
     written = [node for node in counting.graphs[0].graph.nodes if node.op == "call_method"]

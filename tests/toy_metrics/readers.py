@@ -27,7 +27,7 @@ from tests.bridge.folders import edit_json
 from tests.reporting.pages import page_data, rows_of, write_pages
 
 ADDED = {
-    "tier2": "correct_per_byte",
+    "tier2": "tokens_per_byte",
     "tier3": "gold_nats",
     "tier4": "neat_rate",
     "tier5": "mean_characters",
@@ -44,8 +44,8 @@ def pairs(rows: Any) -> set[tuple[str, str]]:
 def tier_files(plan: StagePlan) -> None:
     folder = plan.step_folder(STEP)
     content = {name: json.loads((folder / TIERS[name].summary_file).read_text()) for name in ADDED}
-    assert "correct_per_byte" in content["tier2"]["slices"]["web"]
-    assert "correct_per_byte" in content["tier2"]["overall"]
+    assert "tokens_per_byte" in content["tier2"]["slices"]["web"]
+    assert "tokens_per_byte" in content["tier2"]["overall"]
     assert "gold_nats" in content["tier3"]["tasks"]["quiz"]
     assert "gold_nats" in content["tier3"]["overall"]
     assert content["tier4"]["summary"]["neat_rate"] is not None
@@ -110,7 +110,7 @@ def exported(plans: dict[str, StagePlan], folder: Path) -> None:
         path.unlink()
     (path,) = write_lm_eval_files([plans["second"]], [STEP], folder, "lab")
     assert all(
-        f'"{metric},none"' in path.read_text() for metric in ("correct_per_byte", "mean_characters")
+        f'"{metric},none"' in path.read_text() for metric in ("tokens_per_byte", "mean_characters")
     )
 
 
@@ -118,16 +118,16 @@ def absent(plan: StagePlan) -> None:
     """What one side did not store is not compared, which a note says."""
     path = plan.bridge_folder / TIERS["tier2"].units_file
     table = pq.read_table(path)
-    pq.write_table(table.drop_columns(["correct"]), path)
+    pq.write_table(table.drop_columns(["bytes"]), path)
     content = json.loads((plan.bridge_folder / TIERS["tier2"].summary_file).read_text())
     for entry in content["slices"].values():
-        del entry["correct_per_byte"], entry["token_accuracy"]
+        del entry["tokens_per_byte"], entry["bits_per_byte"]
     edit_json(plan.bridge_folder / TIERS["tier2"].summary_file, slices=content["slices"])
     found = compare_checkpoints(plan.step_folder(STEP), plan.bridge_folder).model_dump()
     rows = found["deltas"] if "deltas" in found else found["stages"][0]["deltas"]
-    assert ("tier2", "correct_per_byte") not in pairs(rows)
-    assert ("tier2", "z_loss") in pairs(rows)
-    assert "token accuracy of web, code is on one side only" in json.dumps(found)
+    assert ("tier2", "tokens_per_byte") not in pairs(rows)
+    assert ("tier2", "ppl") in pairs(rows)
+    assert "tokens per byte of web, code is on one side only" in json.dumps(found)
 
 
 def main(folder: Path) -> None:

@@ -13,7 +13,6 @@ CAPTIONS = {
             {"figure": "measures beside the headline, over steps"},
         ),
         "forest": ("forest", None, {"figure": "deltas against the bridge"}),
-        "moves": ("moves", None, {"figure": "pass rates before and after"}),
     },
     "comparison": {"comparison.html": ("comparison", None, {"page": "other runs"})},
     "front": {PAGE: ("front", None, {"page": "all stages"})},

@@ -4,7 +4,6 @@
 <results>/figures/<tier>_measures.svg the secondary metrics of every item, likewise
 <results>/figures/<tier>_forest.svg   deltas of the recommended step against the bridge, those of the
                                       first secondary metric next to them
-<results>/figures/<tier>_moves.svg    prompts by their pass rate at the bridge and at that step
 """
 
 import os
@@ -13,14 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from evaluation.files import atomic_path
 from evaluation.reporting.headlines import has_own_forest, in_forest, name_in_forest, shown_metrics
 from evaluation.reporting.pages.curves import Series, is_logarithmic, stage_series
 from evaluation.reporting.palette import LIGHT
-from evaluation.results.delta_rows import DeltaRow, PassRateChanges
-from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
+from evaluation.results.delta_rows import DeltaRow
+from evaluation.results.deltas_file import DELTAS, StageDeltas
 from evaluation.results.stage_files import (
     RECOMMENDATION,
     SUMMARY,
@@ -56,13 +53,11 @@ def write_figures(plan: StagePlan) -> list[Path]:
     Raises:
         ResultsError: The stage has no tables yet, or damaged ones.
     """
-    series, (rows, moves) = stage_series(read_summary(plan.results / SUMMARY)), _deltas(plan)
+    series, rows = stage_series(read_summary(plan.results / SUMMARY)), _deltas(plan)
     for (kind, tier), path in plan.figures.items():
         deltas = [row for row in rows if row.tier == tier]
         if kind == "forest":
             drawn = _forest(deltas)
-        elif kind == "moves":
-            drawn = _moves(deltas, [move for move in moves if move.tier == tier])
         else:
             drawn = _curves(kind, [curve for curve in series if curve["tier"] == tier])
         if drawn is None:
@@ -80,21 +75,16 @@ def write_figures(plan: StagePlan) -> list[Path]:
     return list(plan.figures.values())
 
 
-def _deltas(plan: StagePlan) -> tuple[list[DeltaRow], Sequence[PassRateChanges]]:
-    """Return the deltas of the recommended or else the last step, best first, and its pass-rate changes."""
+def _deltas(plan: StagePlan) -> list[DeltaRow]:
+    """Return the deltas of the recommended or else the last step, best first."""
     path = plan.results / DELTAS
     rows = StageDeltas.read(path).deltas if path.exists() else ()
     candidates = {row.candidate for row in rows if row.candidate is not None}
     if not candidates:
-        return [], ()
+        return []
     step = chosen_among(candidates, Recommendation.read(plan.results / RECOMMENDATION))
-    if step is None:
-        return [], ()
     own = [row for row in rows if row.candidate == step]
-    own.sort(key=lambda row: -row.delta if row.higher_is_better else row.delta)
-    path = plan.step_folder(step) / DELTAS
-    is_drawn = path.exists() and any(kind == "moves" for kind, _ in plan.figures)
-    return own, StepDeltas.read(path).moves if is_drawn else ()
+    return sorted(own, key=lambda row: -row.delta if row.higher_is_better else row.delta)
 
 
 def _new(width: float, height: float) -> "Figure":
@@ -236,40 +226,6 @@ def _forest_axis(axis: "Axes", rows: Sequence[DeltaRow]) -> None:
     if unit:
         _in_percent(axis.xaxis)
     axis.set_xlabel(f"Δ {what}{unit}{lower}, 95 % interval\n{sides}")
-
-
-def _moves(rows: Sequence[DeltaRow], moves: Sequence[PassRateChanges]) -> "Figure | None":
-    """Draw the pass rates of each task's prompts at the bridge and at the step."""
-    if not moves:
-        return None
-    down = -(-len(moves) // ACROSS)
-    drawn = _new(min(len(moves), ACROSS) * 2.4 + 0.4, down * 2.2 + 0.6)
-    axes = drawn.subplots(down, min(len(moves), ACROSS), squeeze=False).ravel()
-    for axis, move in zip(axes, moves, strict=False):
-        _grid(axis, move)
-    for axis in axes[len(moves) :]:
-        axis.set_visible(False)
-    drawn.supxlabel(f"pass rate at {candidate_label(rows[0].candidate or 0)}")
-    drawn.supylabel(f"pass rate at {rows[0].bridge}")
-    return drawn
-
-
-def _grid(axis: "Axes", moves: PassRateChanges) -> None:
-    """Draw a cell for each pair of bands: darker for more prompts, coloured by gain, loss or no change."""
-    from matplotlib.colors import to_rgba_array
-
-    counts = np.array(moves.counts)  # (before, after)
-    places = np.arange(len(counts))
-    gains = np.sign(places - places[:, None])
-    shades = to_rgba_array([LIGHT[what] for what in ("worse", "unclear", "better")])[gains + 1]
-    shades[..., 3] = 0.75 * np.sqrt(counts / (counts.max() or 1))
-    axis.pcolormesh(places, places, shades, linewidth=0)
-    for before, after in zip(*np.nonzero(counts), strict=True):
-        text = str(counts[before, after])
-        axis.text(after, before, text, ha="center", va="center", fontsize=7)
-    axis.set_xticks(range(len(moves.bands)), moves.bands, rotation=60, fontsize=6)
-    axis.set_yticks(range(len(moves.bands)), moves.bands, fontsize=6)
-    axis.set_title(_plain(moves.item, 30), fontsize=8)
 
 
 def _delta(axis: "Axes", height: int, row: DeltaRow) -> None:

@@ -23,14 +23,10 @@ MANY_ROWS = 512
 
 
 class DeviceScores(NamedTuple):
-    """Log-probability of each pair in nats (float32), and whether its token is the most likely.
-
-    `log_total` is the logarithm of the sum over the vocabulary of exp(logit).
-    """
+    """Log-probability of each pair in nats (float32), and whether its token is the most likely."""
 
     logprob: torch.Tensor  # (P,)
     is_greedy: torch.Tensor  # (P,) bool
-    log_total: torch.Tensor  # (P,)
 
 
 class PairScores(NamedTuple):
@@ -38,7 +34,6 @@ class PairScores(NamedTuple):
 
     logprob: NDArray[np.float64]
     is_greedy: NDArray[np.bool_]
-    log_total: NDArray[np.float64]
 
 
 class HostCopy:
@@ -73,7 +68,7 @@ class Pending:
 
     def __init__(self, scored: DeviceScores, order: NDArray[np.int64]) -> None:
         self._order = order
-        self._copy = HostCopy(scored.logprob.double(), scored.is_greedy, scored.log_total.double())
+        self._copy = HostCopy(scored.logprob.double(), scored.is_greedy)
 
     def scores(self) -> PairScores:
         """Wait until the scores are on the host; return them in the order of the batch's rows."""
@@ -168,11 +163,11 @@ def _many(part: torch.Tensor) -> torch.Tensor:
 
 def _score(
     logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Score pairs from logits (q, V), without a second tensor of their size: a reduction, then a gather."""
     top, likeliest = logits.max(dim=-1)
     log_total = (top + (logits - top[:, None]).exp().sum(dim=-1).log())[query]
-    return logits[query, token] - log_total, likeliest[query] == token, log_total
+    return logits[query, token] - log_total, likeliest[query] == token
 
 
 def _score_in_place(logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor) -> DeviceScores:
@@ -180,4 +175,4 @@ def _score_in_place(logits: torch.Tensor, query: torch.Tensor, token: torch.Tens
     chosen = logits[query, token]
     top, likeliest = logits.max(dim=-1)
     log_total = (top + logits.sub_(top[:, None]).exp_().sum(dim=-1).log_())[query]
-    return DeviceScores(chosen - log_total, likeliest[query] == token, log_total)
+    return DeviceScores(chosen - log_total, likeliest[query] == token)

@@ -58,14 +58,11 @@ class PackedWork:
 class Totals(NamedTuple):
     """Summed log-probability of each owner in nats, and whether all its tokens are greedy.
 
-    For blocks of text also the numbers of greedy tokens, the summed squares of the logarithms of the sums of
-    exp(logit), and the summed log-probabilities and the numbers of tokens by position.
+    For blocks of text also the summed log-probabilities and the numbers of tokens by position.
     """
 
     logprob: NDArray[np.float64]  # (owners,)
     is_greedy: NDArray[np.bool_]  # (owners,)
-    greedy_tokens: NDArray[np.int64]  # (owners,)
-    squared_log_totals: NDArray[np.float64]  # (owners,)
     logprob_by_position: NDArray[np.float64]  # (owners, bins)
     tokens_by_position: NDArray[np.int64]  # (owners, bins)
 
@@ -127,8 +124,6 @@ def _run(engine: Engine, work: PackedWork, label: str | None) -> Totals:
     totals = Totals(
         np.zeros(owners),
         np.ones(owners, dtype=np.bool_),
-        np.zeros(owners, dtype=np.int64),
-        np.zeros(owners),
         np.zeros(shape),
         np.zeros(shape, dtype=np.int64),
     )
@@ -157,11 +152,6 @@ def _add(engine: Engine, work: PackedWork, totals: Totals, batch: Batch, pending
     totals.logprob[batch.owners] = np.add.reduceat(scores.logprob, starts)
     totals.is_greedy[batch.owners] = np.logical_and.reduceat(scores.is_greedy, starts)
     if work.is_text:
-        totals.greedy_tokens[batch.owners] = np.add.reduceat(
-            scores.is_greedy, starts, dtype=np.int64
-        )
-        squares = np.add.reduceat(scores.log_total**2, starts)
-        totals.squared_log_totals[batch.owners] = squares
         number = np.searchsorted(work.bins, batch.positions, side="right") - 1
         place = np.repeat(batch.owners, batch.counts), number
         np.add.at(totals.logprob_by_position, place, scores.logprob)
@@ -225,9 +215,9 @@ def score_blocks(
         bins=bin_starts(length),
     )
     totals = _run(engine, work, progress)
-    by_position = -totals.logprob_by_position, totals.tokens_by_position
-    of_tokens = totals.greedy_tokens, totals.squared_log_totals
-    return BlockNats(-totals.logprob, scored, *of_tokens, *by_position)
+    return BlockNats(
+        -totals.logprob, scored, -totals.logprob_by_position, totals.tokens_by_position
+    )
 
 
 def _block_row(tokens: NDArray[np.integer], begins: NDArray[np.bool_], block: int) -> PackedRow:

@@ -39,15 +39,11 @@ class Score(NamedTuple):
 class BlockNats(NamedTuple):
     """Nats and number of scored tokens of blocks of text, (blocks,), and both by position, (blocks, bins).
 
-    `metrics.positions` defines the bins of positions. `correct` counts the scored tokens that were the most
-    likely one. `squared_log_totals` adds up, over the scored tokens, the square of the logarithm of the sum
-    over the vocabulary of exp(logit), in squared nats.
+    `metrics.positions` defines the bins of positions.
     """
 
     nats: NDArray[np.float64]
     tokens: NDArray[np.int64]
-    correct: NDArray[np.int64]
-    squared_log_totals: NDArray[np.float64]
     nats_by_position: NDArray[np.float64]
     tokens_by_position: NDArray[np.int64]
 
