@@ -87,8 +87,11 @@ class Tier:
     """The secondary metric that is shown with an undecided headline, as it detects smaller differences."""
     unranked: tuple[str, ...] = ()
     """Metrics of items for which only the right answer is scored; their headline first."""
-    figures: tuple[Figure, ...] = ("curves", "forest")
-    """Figures of a stage with a bridge; a stage without one has only those in OF_STEPS."""
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """Figures of a stage with a bridge; a stage without one has only those in OF_STEPS."""
+        return ("curves", "measures", "forest") if self.secondary else ("curves", "forest")
 
     @property
     def units_file(self) -> str:
@@ -208,7 +211,6 @@ _TABLE = (
         unranked=("gold_bits_per_byte", "greedy"),
         shown="acc",
         protocol="tier3-3",
-        figures=("curves", "measures", "forest"),
     ),
     Tier(
         name="tier4",
@@ -242,7 +244,6 @@ _TABLE = (
         shown="pass_rate",
         protocol="tier5-7",
         same_answers=("tier5-6", "tier5-5", "tier5-4", "tier5-3", "tier5-2"),
-        figures=("curves", "measures", "forest"),
     ),
 )
 

@@ -116,18 +116,18 @@ def exported(plans: dict[str, StagePlan], folder: Path) -> None:
 
 def absent(plan: StagePlan) -> None:
     """What one side did not store is not compared, which a note says."""
-    path = plan.bridge_folder / TIERS["tier2"].units_file
+    path = plan.bridge_folder / TIERS["tier3"].units_file
     table = pq.read_table(path)
-    pq.write_table(table.drop_columns(["bytes"]), path)
-    content = json.loads((plan.bridge_folder / TIERS["tier2"].summary_file).read_text())
-    for entry in content["slices"].values():
-        del entry["tokens_per_byte"], entry["bits_per_byte"]
-    edit_json(plan.bridge_folder / TIERS["tier2"].summary_file, slices=content["slices"])
+    pq.write_table(table.drop_columns(["gold_nats"]), path)
+    content = json.loads((plan.bridge_folder / TIERS["tier3"].summary_file).read_text())
+    for entry in content["tasks"].values():
+        del entry["gold_nats"]
+    edit_json(plan.bridge_folder / TIERS["tier3"].summary_file, tasks=content["tasks"])
     found = compare_checkpoints(plan.step_folder(STEP), plan.bridge_folder).model_dump()
     rows = found["deltas"] if "deltas" in found else found["stages"][0]["deltas"]
-    assert ("tier2", "tokens_per_byte") not in pairs(rows)
-    assert ("tier2", "ppl") in pairs(rows)
-    assert "tokens per byte of web, code is on one side only" in json.dumps(found)
+    assert ("tier3", "gold_nats") not in pairs(rows)
+    assert ("tier3", "correct_probability") in pairs(rows)
+    assert "gold nats of quiz, exam is on one side only" in json.dumps(found)
 
 
 def main(folder: Path) -> None:
@@ -137,8 +137,8 @@ def main(folder: Path) -> None:
     tables(plans["second"])
     drawn(plans)
     compared(plans)
-    exported(plans, folder / "shared")
     absent(plans["second"])
+    exported(plans, folder / "shared")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """lm-evaluation-harness' files: `results_<time>.json`, and `samples_<task>_<time>.jsonl` for each task.
 
-Scripts of the field read these. Names of metrics are the harness' own where it has the same metric;
-`config.model` says that another library computed them.
+Names of metrics are the harness' own where it has the same; `config.model` says who computed them.
 """
 
 import math
@@ -46,9 +45,9 @@ def write_lm_eval_files(
 
 def _write(plan: StagePlan, rows: Sequence[Row], output: Path, developer: str) -> Path:
     now, step = time.time(), rows[0]["step"]
-    results = read_folder(plan.step_folder(step))
     at = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")
     model = f"{Path(plan.config.results).resolve().name}-{plan.name}-{step}"
+    results = read_folder(plan.step_folder(step))
     found = [(tier, name) for tier in results.tiers.values() for name in tier.items]
     count = Counter(name for _, name in found)
     parts: dict[str, Any] = {}
@@ -61,10 +60,9 @@ def _write(plan: StagePlan, rows: Sequence[Row], output: Path, developer: str) -
             by_id = groupby(samples_of(plan, tier, name), key=lambda sample: sample.id)
             lines = [_line(number, list(same)) for number, (_, same) in enumerate(by_id)]
             write_jsonl(output / model / f"samples_{label}_{at}.jsonl", lines)
-    header = results.header
-    weights = {"pretrained": f"{developer}/{model}", "checkpoint": header.checkpoint}
-    about = {"model": "staged-evaluation", "model_args": weights, "model_dtype": header.dtype}
-    parts |= {"config": about, "date": now, "model_name": model, "model_name_sanitized": model}
+    weights = {"pretrained": f"{developer}/{model}", "checkpoint": results.header.checkpoint}
+    run = {"model": "staged-evaluation", "model_args": weights, "model_dtype": results.header.dtype}
+    parts |= {"config": run, "date": now, "model_name": model, "model_name_sanitized": model}
     path = output / model / f"results_{at}.json"
     write_json(path, parts)
     return path
@@ -117,12 +115,14 @@ def _line(number: int, samples: Sequence[Sample]) -> dict[str, Any]:
     ranked = zip(map(str, first.logprobs), map(str, first.is_greedy), strict=True)
     answers = [*map(list, ranked)] if first.choices else [sample.extracted for sample in samples]
     written = [text for sample in samples for text in sample.outputs]
-    asked = [{"arg_0": first.prompt, "arg_1": choice} for choice in first.choices or ({},)]
+    asked: Sequence[Any] = first.choices or ({},)
     return {
         "doc_id": number,
         "doc": {"id": first.id, "prompt": first.prompt, "choices": list(first.choices)},
         "target": str(first.gold) if first.choices else "".join(first.references),
-        "arguments": {f"gen_args_{i}": arguments for i, arguments in enumerate(asked)},
+        "arguments": {
+            f"gen_args_{i}": {"arg_0": first.prompt, "arg_1": one} for i, one in enumerate(asked)
+        },
         "resps": [[answer] for answer in answers] if first.choices else [written],
         "filtered_resps": answers,
         "metrics": list(scores),
