@@ -45,7 +45,7 @@ CHOICES: list[tuple[str, list[tuple[str, str, str]], str]] = [
         ],
         "metric=tier3 gold_bits_per_byte&find=qu&search=quiz better&sort=-delta",
     ),
-    ("report", [("#metric", "select_option", "tier3 acc")], "metric=tier3 acc"),
+    ("report", [("#unit", "select_option", "bits_per_byte")], "unit=bits_per_byte"),
     (
         "comparison",
         [
@@ -92,7 +92,7 @@ def test_what_is_chosen_can_be_sent(
         ("second/report", "sort=colour", "sort colour, .*; sort step is shown"),
         ("second/report", "stop=20", "stop 20, which this page does not have"),
         ("second/report", "step=999&change=up", "step 999, .* asks for change up, which"),
-        ("report", "against=nowhere/5", "against nowhere/5, which this page does not have"),
+        ("report", "unit=miles", "unit miles, which this page does not have"),
         ("report", "item=tier3/quiz", "item tier3/quiz, which"),
         ("comparison", "pair=none", "pair none, .*; pair a against b, second is shown"),
         ("comparison", "step=77", "step 77, .*; step 30 is shown"),

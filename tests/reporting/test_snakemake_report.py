@@ -63,9 +63,9 @@ def test_pages_open_inside_it(browser: Browser, report: Path, path: tuple[str, .
         assert found
         assert all(figure["marks"] and not figure["broken"] for figure in found)
         assert inner.get_by_role("link", name="All stages").count() == 0  # it would lead nowhere
-        button = inner.locator("#matrix .pick, #against")
-        button.first.click()  # what is chosen is chosen, although the page has no address
-        assert inner.locator("#matrix .pick[aria-pressed=true], #against").count() > 0
+        if path[0] != "overview":  # what is chosen is chosen, although the page has no address
+            inner.locator("#matrix .pick").first.click()
+            assert inner.locator("#matrix .pick[aria-pressed=true]").count() > 0
 
 
 def test_pages_find_each_other_in_the_zipped_one(
