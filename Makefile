@@ -47,7 +47,7 @@ test: $(TESTED) $(SCRIPTS)  ## what every change must pass: linters and tests, i
 	    $(MAKE) --no-print-directory pytest || code=$$?; \
 	    wait $$linting || code=$$?; cat .cache/lint/said.txt; exit $$code
 
-test-all: lint .triton/.complete  ## before a release: every test, histories and bad input (two hours)
+test-all: lint .triton/.complete  ## before a release: every test and histories (two hours)
 	@EVAL_FULL=1 $(MAKE) --no-print-directory pytest SELECTED=""
 	@$(MAKE) --no-print-directory histories
 	@python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json

@@ -25,8 +25,11 @@ def kind_of(value: object) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """Return the message of a library's error on one line, shortened."""
-    return " ".join(str(error).split())[:300]
+    """Return the message of a library's error on one line, shortened, without what cannot be printed."""
+    text = " ".join(str(error).split())[:300]
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
 
 
 def reason_of(error: Exception) -> str:

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationInfo, WithJsonSchema
 
 from evaluation.errors import ConfigError
-from evaluation.settings.model import ExpandedPath, Settings, Step, Text
+from evaluation.settings.model import ExpandedPath, Settings, Step, Text, expand_path
 from evaluation.settings.steps import step_named, step_of_folder
 from evaluation.settings.yaml_files import read_yaml_value
 
@@ -110,15 +110,15 @@ def _entry(written: Any, number: int, folders: list[str]) -> dict[str, Any]:
             f"entry {number} of `checkpoints` is {str(written)[:80]!r}; write `{{path: …, step: …, name: …}}`, of which "
             "only `path` is needed"
         )
-    path = os.path.expandvars(os.path.expanduser(entry["path"]))
+    path = expand_path(entry["path"])
     path = next((p for f in folders if os.path.isdir(p := os.path.join(f, path))), path)
     step = entry.get("step")
     if step is None:
         step = step_of_folder(Path(path).name)
     if step is None and (step := _step_in_metadata(Path(path))) is None:
         raise ValueError(
-            f"entry {number} of `checkpoints`: neither the name {Path(path).name!r} nor the metadata in {path} has a step; "
-            "add `step:`, such as 1, 2, 3 for checkpoints of no particular order"
+            f"entry {number} of `checkpoints`: neither the name {Path(path).name!r} nor the metadata in {path} "
+            "has a step; add `step:`, such as 1, 2, 3 for checkpoints of no particular order"
         )
     return {"path": path, "step": step, "name": entry.get("name")}
 

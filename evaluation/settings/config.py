@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -84,6 +85,15 @@ class Config(Settings):
         {},
         description="Published scores of other models, by name: lines in curves, never compared.",
     )
+
+    @cached_property
+    def origin(self) -> str:
+        """Where it was read, as `validate_config` sets it; no setting, so that equal settings are equal."""
+        return ""
+
+    def key(self, name: str) -> str:
+        """Return a key with the file that it is in, for messages."""
+        return f"{self.origin}: {name}" if self.origin else name
 
     @model_validator(mode="after")
     def _stages_fit(self) -> Self:
@@ -207,9 +217,11 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
             context = {**context, WORKING_FOLDER: folder}
             content["folders"] = [*content["folders"], folder]
     try:
-        return Config.model_validate(content, context=context)
+        config = Config.model_validate(content, context=context)
     except ValidationError as error:
         raise one_sentence(error, origin, Config) from None
+    config.__dict__["origin"] = origin
+    return config
 
 
 def _path_context(*files: Path) -> dict[str, Any]:

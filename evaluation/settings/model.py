@@ -23,8 +23,10 @@ LONGEST_PART = 200
 """Most characters of a path and of a name in it; systems allow more, as files are added below it."""
 
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
+_LONG_WORD = re.compile(rf"(\S{{60}})\S{{{LONGEST_PART},}}")
 _WRITTEN_WRONG = {
     "string_type": "is not text; put it in quotes",
+    "invalid_key": "is not text; put it in quotes",
     "int_type": "is not a whole number",
     "float_type": "is not a number",
     "tuple_type": "is not a list; write it as `[a, b]`",
@@ -49,7 +51,7 @@ def _name(variable: str) -> str:
     return variable.strip("${}")
 
 
-def _expand_path(text: str) -> str:
+def expand_path(text: str) -> str:
     """Replace `$NAME`, `${NAME}` and a leading `~`.
 
     Raises ValueError for a variable without a value, and for text that is not a path on this machine.
@@ -89,8 +91,8 @@ def _from_working_folder(path: str, info: ValidationInfo) -> str:
 
 
 def _expand_folder(name: str) -> str:
-    """Expand a name like a path if it can be no name on the hub; raise like `_expand_path`."""
-    return _expand_path(name) if name.startswith("~") or _VARIABLE.search(name) else name
+    """Expand a name like a path if it can be no name on the hub; raise like `expand_path`."""
+    return expand_path(name) if name.startswith("~") or _VARIABLE.search(name) else name
 
 
 def _find_folder(name: str, info: ValidationInfo) -> str:
@@ -108,11 +110,11 @@ def _for_rules(path: str) -> str:
     return path
 
 
-ExpandedPath = Annotated[str, AfterValidator(_expand_path), AfterValidator(_find_path)]
+ExpandedPath = Annotated[str, AfterValidator(expand_path), AfterValidator(_find_path)]
 """A path in which environment variables are expanded when it is read; `_find_path` resolves it."""
 OutputPath = Annotated[
     str,
-    AfterValidator(_expand_path),
+    AfterValidator(expand_path),
     AfterValidator(_from_working_folder),
     AfterValidator(_for_rules),
 ]
@@ -172,7 +174,7 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
         if mistake["type"] == "too_short" and _has_inner(mistake, mistakes):
             continue  # pydantic counts the entries without the wrong ones, which it reports, too
         key = ".".join(_readable(str(part)) for part in mistake["loc"] if _is_written(str(part)))
-        what = _what(mistake, root)
+        what = _LONG_WORD.sub(r"\1…", _what(mistake, root))
         if isinstance(mistake.get("ctx", {}).get("error"), _UnsetVariable):
             unset.setdefault(what, []).append(key)
         else:
@@ -191,7 +193,7 @@ def _is_written(part: str) -> bool:
 
 
 def _readable(part: str) -> str:
-    return part if part and part.isprintable() else repr(part)
+    return _LONG_WORD.sub(r"\1…", part if part and part.isprintable() else repr(part))
 
 
 def _has_inner(mistake: Any, mistakes: Sequence[Any]) -> bool:
@@ -229,7 +231,11 @@ def _wrong_kind(mistake: Any) -> str:
     """Return the sentence for a mapping in which one key decides which other keys it has."""
     key = mistake["ctx"]["discriminator"].strip("'")
     if mistake["type"] == "union_tag_not_found":
-        keys = list(map(str, mistake["input"])) if isinstance(mistake["input"], dict) else []
+        keys = (
+            [_readable(str(key)) for key in mistake["input"]]
+            if isinstance(mistake["input"], dict)
+            else []
+        )
         return f"needs the key `{key}`" + (f" next to {', '.join(keys)}" if keys else "")
     kinds = mistake["ctx"]["expected_tags"].replace("'", "").split(", ")
     return f"{key}: {_unknown_value(mistake['ctx']['tag'], kinds)}"

@@ -43,18 +43,18 @@ def stage_suite(config: Config, stage: str) -> Suite:
     """
     if stage not in config.stages:
         raise ConfigError(no_such("stage", stage, config.stages, " in the configuration"))
-    folder = Path(config.suites)
+    folder, key = Path(config.suites), config.key(f"stages.{stage}.suites")
     suites = config.stages[stage].suites
-    named = [(name, settled_suite(load_suite(folder, name))) for name in suites]
+    named = [(name, settled_suite(load_suite(folder, name, asked=key))) for name in suites]
     suite = merge_suites(named, folder)
     items = {name: getattr(suite, tier.section) for name, tier in TIERS.items()}
     if not any(items.values()):
         files = ", ".join(str(folder / f"{name}.yaml") for name, _ in named)
-        raise ConfigError(f"stages.{stage}.suites: no items in {files}; name suites that have some")
-    check_groups(f"stages.{stage}.suites", suite.groups, items)
+        raise ConfigError(f"{key}: no items in {files}; name suites that have some")
+    check_groups(key, suite.groups, items)
     if suite.probes and not any(probe.headline for probe in suite.probes.values()):
         raise ConfigError(
-            f"stages.{stage}.suites: all probes have `headline: false`, so that no rate counts any; "
+            f"{key}: all probes have `headline: false`, so that no rate counts any; "
             "take it out of one"
         )
     return suite
@@ -69,7 +69,7 @@ def plan_stage(config: Config, name: str) -> StagePlan:
     suite = stage_suite(config, name)
     stage = config.stages[name]
     objectives = tuple(
-        settled_objective(objective, suite, f"stages.{name}.objective.{i}")
+        settled_objective(objective, suite, config.key(f"stages.{name}.objective.{i}"))
         for i, objective in enumerate(stage.objective)
     )
     stage = stage.model_copy(update={"objective": objectives})
@@ -93,18 +93,19 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
     seen: dict[Path, tuple[str, str]] = {}
     groups: dict[str, tuple[str, Group]] = {}
     for plan in plans.values():
+        key = config.key(f"stages.{plan.name}.suites")
         for name, group in plan.suite.groups.items():
             first, same = groups.setdefault(name, (plan.name, group))
             if same != group:
                 raise ConfigError(
-                    f"groups.{name} is defined differently in the suites of {first} and {plan.name}; "
+                    f"{key}: groups.{name} is defined differently in the suites of {first} and {plan.name}; "
                     "give one of them another name"
                 )
         for folder, definition in _items_cached_alone(plan):
             owner, known = seen.setdefault(folder, (plan.name, definition))
             if known != definition:
                 raise ConfigError(
-                    f"{folder.name!r} is defined differently in the suites of {owner} and {plan.name}, "
+                    f"{key}: {folder.name!r} is defined differently in the suites of {owner} and {plan.name}, "
                     "which share a cache; give one of them another name"
                 )
     return plans
@@ -138,11 +139,7 @@ def absent_checkpoints(name: str, stage: Stage) -> str | None:
 
 
 def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
-    """Return a stage's value, or raise an error on `origin` that lists the stages.
-
-    Raises:
-        ConfigError: There is no such stage.
-    """
+    """Return a stage's value; raise ConfigError on `origin` that lists the stages if there is no such."""
     if name not in stages:
         raise ConfigError(f"{origin}: {no_such('stage', name, stages)}")
     return stages[name]
@@ -209,7 +206,8 @@ def _resolved(config: Config, name: str, stage: Stage, key: str, trained: str) -
     """Return the configuration's `key`, or else the training configuration's key `trained`."""
     given = getattr(stage, key)
     if config.training_config and not Path(config.training_config).is_file():
-        raise ConfigError(f"training_config: {config.training_config}: no such file; correct it")
+        key = config.key("training_config")
+        raise ConfigError(f"{key}: {config.training_config}: no such file; correct it")
     if given is None and stage.training_config is None:
         given = getattr(config, key)
     if given is not None:
@@ -272,13 +270,13 @@ def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tu
         try:
             return Path(given), read_yaml(Path(given))
         except ConfigError as error:
-            raise ConfigError(f"{key}: {error}") from None
+            raise ConfigError(f"{config.key(key)}: {error}") from None
     if absent := absent_checkpoints(name, stage):
-        raise ConfigError(absent)
+        raise ConfigError(config.key(absent))
     configs = _checkpoint_files(stage, "config.yaml")
     if not configs:
         raise ConfigError(
-            f"stages.{name}: no `{wanted}` is given, and no checkpoint under {stage.checkpoints} has a "
+            f"{config.key(f'stages.{name}')}: no `{wanted}` is given, and no checkpoint under {stage.checkpoints} has a "
             f"config.yaml to take it from; set `{wanted}:{_own_tokenizer(stage, wanted)}` or "
             "`training_config:`"
         )

@@ -22,6 +22,7 @@ from evaluation.settings.model import (
     Step,
     Text,
 )
+from evaluation.settings.names import Label
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tokenizer import Tokenizer
 
@@ -74,7 +75,7 @@ class Stage(Settings):
     open_ended: Boolean = Field(
         False, description="Set by a run: `steps` are those of `all` or `every: N` found so far."
     )
-    suites: tuple[Text, ...] = Field(min_length=1, description="Suites, by file name.")
+    suites: tuple[Label, ...] = Field(min_length=1, description="Suites, by file name.")
     bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
     trained_from: Origin | None = Field(
         None,

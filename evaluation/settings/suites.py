@@ -103,7 +103,7 @@ class Suite(Settings):
     suite, such as the number of questions of a task, give its keys under `overrides`.
     """
 
-    extends: Text | None = Field(None, description="Suite whose items come first.")
+    extends: Label | None = Field(None, description="Suite whose items come first.")
     overrides: Overrides = Field(
         Overrides(), description="Keys of items that come from `extends`, to be changed."
     )
@@ -154,13 +154,16 @@ class Suite(Settings):
 MOST_EXTENDED = 50
 
 
-def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
+def load_suite(
+    folder: Path, name: str, _below: tuple[str, ...] = (), *, asked: str = "suites"
+) -> Suite:
     """Read `folder/name.yaml`, or the suite of this name that comes with the workflow.
 
     Items keep their order, those of what it extends first.
 
     Args:
         _below: Names of the suites that extend this one, the outermost first.
+        asked: Key that names the suite, for messages.
 
     Raises:
         ConfigError: A file is missing, a key unknown, a name given twice, or suites extend each
@@ -178,7 +181,7 @@ def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
             f"{path}: more than {MOST_EXTENDED} suites extend each other; take out some `extends`"
         )
     if not path.is_file():
-        raise ConfigError(_no_suite(folder, name, _below))
+        raise ConfigError(_no_suite(folder, name, asked))
     try:
         suite = Suite.model_validate(read_yaml(path))
     except ValidationError as error:
@@ -189,20 +192,21 @@ def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
                 f"{path}: overrides: nothing is extended, so there is nothing to change; add `extends`, or take them out"
             )
         return suite
-    base = load_suite(folder, suite.extends, (*_below, name))
+    base = load_suite(folder, suite.extends, (*_below, name), asked=f"{path}: extends")
     base = _overridden(base, suite.overrides, path)
     return merge_suites([(suite.extends, base), (name, suite)], folder)
 
 
-def _no_suite(folder: Path, name: str, below: tuple[str, ...]) -> str:
-    asked = f"{folder / below[-1]}.yaml: extends" if below else "suites"
+def _no_suite(folder: Path, name: str, asked: str) -> str:
     if withdrawn := instead("value", name):
         return f"{asked}: {name} {withdrawn}"
     if (folder / f"{name}.yaml").exists():
         return f"{folder / name}.yaml: is not a file; correct `suites`"
     paths = sorted(path.stem for path in folder.glob("*.yaml") if path.is_file())
     if not paths:
-        return f"{folder}: no such file as {name}.yaml, nor any other suite; correct `suites`"
+        return (
+            f"{asked}: no such file as {folder / name}.yaml, nor any other suite; correct `suites`"
+        )
     hint = did_you_mean(name, {*paths, *(path.stem for path in SUITES.glob("*.yaml"))})
     nowhere = ""
     if folder == SUITES:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,9 @@ from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
+from tests.bad_input.mutations import as_json, damaged, mutated, written
 from tests.checkpoints.damage import config, damage, norm, qkv
+from tests.checkpoints.huggingface import save_model
 from tests.checkpoints.nanotron import age, llama, make_checkpoint, rewrite
 from tests.tables import cases
 
@@ -108,6 +111,38 @@ def test_a_flipped_header_is_refused_or_harmless(
         return
     expected = load_model(open_checkpoint(sound)).state_dict()
     assert all(torch.equal(value, expected[name]) for name, value in loaded.items())
+
+
+@pytest.fixture
+def hugging_face(tmp_path: Path) -> Path:
+    save_model(tmp_path / "hf")
+    return tmp_path / "hf"
+
+
+@settings(RELAXED, max_examples=80)
+@given(data=st.data())
+def test_any_change_of_a_configuration_is_refused_or_harmless(
+    folder: Path, hugging_face: Path, data: st.DataObject
+) -> None:
+    """One line that names the file, or the folder and the key; or a model, whole."""
+    places = [folder / "model_config.json", folder / "config.yaml", hugging_face / "config.json"]
+    path = data.draw(st.sampled_from(places))
+    whole = path.read_bytes()
+    tree = data.draw(mutated(yaml.safe_load(whole)))
+    content = (written(tree) if path.suffix == ".yaml" else as_json(tree)).encode()
+    path.write_bytes(data.draw(st.just(content) | damaged(content)))
+    age(path.parent)
+    said = str(path.parent)
+    try:
+        checkpoint = open_checkpoint(path.parent)
+        check_complete(checkpoint)
+        load_model(checkpoint)
+    except CheckpointError as error:
+        said = str(error)
+    path.write_bytes(whole)
+    assert str(path.parent) in said
+    assert said.isprintable()
+    assert len(said) < 900
 
 
 def test_a_folder_of_steps_is_no_checkpoint(tmp_path: Path) -> None:

@@ -21,13 +21,16 @@ from tests.dependencies.leaving import key_now
 STEPS = (10, 20)
 
 
-def write_evaluated(folder: Path) -> Path:
-    """The configuration of two stages with records of all that a run leaves of them."""
-    plans = make_plans(folder, tiers=("slices", "tasks"), steps=STEPS)
+def write_evaluated(folder: Path, tiers: tuple[str, ...] = ("slices", "tasks"), **how: Any) -> Path:
+    """The configuration of two stages with records of all that a run leaves of them.
+
+    `how` has options of each `write_side`.
+    """
+    plans = make_plans(folder, tiers=tiers, steps=STEPS)
     first, second = plans.values()
     subjects = [step_subject(second, step) for step in STEPS]
     for subject in (step_subject(first, 100), bridge_subject(second, plans), *subjects):
-        evaluated(subject)
+        evaluated(subject, **how)
     for step in STEPS:
         assert make(STEP_DELTAS, step_subject(second, step)).error is None
     for plan in plans.values():
@@ -38,17 +41,18 @@ def write_evaluated(folder: Path) -> Path:
     return path
 
 
-def evaluated(subject: Subject) -> None:
+def evaluated(subject: Subject, **how: Any) -> None:
     plan, made = subject.plan, {"definition": tokenizer_definition(subject.plan)}
     subject.checkpoint.mkdir(parents=True, exist_ok=True)
     if not (subject.checkpoint / "model_config.json").exists():  # the bridge is another's step
         (subject.checkpoint / "model_config.json").write_text("{}")
-    write_side(subject.folder, plan, step=subject.step, seed=subject.step or 0)
+    write_side(subject.folder, plan, step=subject.step, seed=subject.step or 0, **how)
     about: dict[str, Any] = {"caches": {entry.place: made for entry in stage_entries(plan)}}
     about |= recorded_state(subject.checkpoint)
     leave_as(SCORE, subject, Made(about=about))
     graded = {"documents": {entry.place: made for entry in tier_entries(plan) if entry.is_graded}}
     files = list(chain(*steps.STEPS[COLLECT].outputs(place_of(subject)).values()))
+    files += subject.folder.glob("generation/*/*")
     leave_as(COLLECT, subject, Made(files, about=graded))
 
 

@@ -17,7 +17,7 @@ from evaluation.settings.objectives import Objective, settled_objective
 from evaluation.settings.planning import plan_stage, stage_suite
 from evaluation.settings.suites import Suite, load_suite
 from evaluation.settings.yaml_files import MAX_BYTES, read_yaml
-from tests.tables import cases
+from tests.tables import cases, table
 from tests.workflow.paper import Paper
 
 STAGE = {"checkpoints": "ckpts", "steps": [10], "suites": ["base"]}
@@ -46,20 +46,42 @@ def error_of(raw: dict[str, Any], *words: str) -> str:
     return refusal(validate_config, raw, "mine.yaml", words=words)
 
 
+def wrong(section: str) -> list[tuple[str, Any]]:
+    """Each key with each of its values."""
+    found = table("settings/wrong")[section]
+    return [(key, value) for key, values in found.items() for value in values]
+
+
 WRONG = [
-    pytest.param(content({}, **keys) if kind == "stage" else content(keys), words, id=one.id)
-    for kind in ("stage", "top")
-    for one in cases("settings/wrong", kind)
-    for keys, words in [one.values]
+    *((content({}, **{key: value}), f"one.{key}") for key, value in wrong("stage")),
+    *(
+        (content({}, objective=[{**OBJECTIVE, key: value}]), key)
+        for key, value in wrong("objective_keys")
+    ),
+    *((content({key: value}), f" {key}") for key, value in wrong("top")),
 ]
 
 
-@pytest.mark.parametrize(("raw", "words"), WRONG)
-def test_a_configuration(raw: Any, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("raw", "key"), WRONG)
+def test_a_configuration(raw: Any, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMPTY", "")
-    sentence = error_of(raw, "mine.yaml: ", *words)
-    assert "\n" not in sentence
-    assert "(top level)" not in sentence
+    assert "\n" not in error_of(raw, "mine.yaml: ", key)
+
+
+def test_one_variable_in_many_paths_is_one_mistake() -> None:
+    error_of(content({"results": "$NO_SUCH/r", "cache": "$NO_SUCH/c"}), "results (and 1 more keys)")
+
+
+@pytest.mark.parametrize(
+    ("raw", "hint"),
+    [
+        (content({}, bridgee=None), "`bridge`?"),
+        (content({}, bridge={"stage": "on"}), "did you mean one?"),
+        (content({}, objective=[{**OBJECTIVE, "groupx": 1}]), "`group`?"),
+    ],
+)
+def test_what_may_have_been_meant(raw: Any, hint: str) -> None:
+    error_of(raw, hint)
 
 
 def test_many_mistakes_are_not_a_flood() -> None:
@@ -80,6 +102,11 @@ def test_a_bridge_to_itself_through_a_link(
     target, path = LINKS[link]
     (tmp_path / link).symlink_to(target)
     error_of(content({}, bridge={"path": path}), "zero by construction")
+
+
+@pytest.mark.parametrize("steps", ["all", "every: 5"])
+def test_a_bridge_to_itself_among_found_steps(steps: str) -> None:
+    error_of(content({}, steps=steps, bridge={"path": "ckpts/10"}), "one.bridge")
 
 
 @pytest.mark.parametrize("steps", [[20, 30], "every: 20", {"every": 20}], ids=str)
@@ -121,10 +148,10 @@ def suite_files(folder: Path, **files: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("mine", "words"), cases("settings/wrong", "suite"))
-def test_a_suite(tmp_path: Path, mine: dict[str, Any], words: list[str]) -> None:
-    sentence = refusal(load_suite, suite_files(tmp_path, mine=mine), "mine", words=words)
-    assert "\n" not in sentence
+@pytest.mark.parametrize(("key", "value"), wrong("suite"))
+def test_a_suite(tmp_path: Path, key: str, value: Any) -> None:
+    folder = suite_files(tmp_path, mine={"extends": "base", key: value})
+    assert "\n" not in refusal(load_suite, folder, "mine", words=["mine.yaml: ", key[:6]])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +213,7 @@ def test_an_objective_is_at_what_the_suites_have(
 
 # --- names that a table, page or terminal would take for a command -------------------------------
 
-LABELS = [one.values[0] for one in cases("settings/wrong", "labels")]
+LABELS = table("settings/wrong")["labels"]
 
 
 @pytest.mark.parametrize("name", LABELS, ids=range(len(LABELS)))

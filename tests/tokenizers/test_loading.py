@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from evaluation.errors import ConfigError, SourceError
@@ -17,6 +19,7 @@ from evaluation.prefill.tokenizers import fetch_tokenizer, read_report
 from evaluation.tokenizers.files import copy_files, write_plain_copy
 from evaluation.tokenizers.loading import load_tokenizer
 from evaluation.tokenizers.self_check import self_check
+from tests.bad_input.mutations import as_json, damaged, mutated
 from tests.conftest import ROOT
 from tests.prefill.plans import make_plan
 from tests.tokenizers.kinds import added, write_folder
@@ -40,6 +43,27 @@ def llama(kinds: dict[str, Path], tmp_path: Path) -> Path:
 def qwen(kinds: dict[str, Path], tmp_path: Path) -> Path:
     """The folder of a tokenizer.json of its own."""
     return Path(shutil.copytree(kinds["qwen"], tmp_path / "qwen"))
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_change_of_a_file_is_refused_or_harmless(qwen: Path, data: st.DataObject) -> None:
+    """In one line that names the tokenizer, or it is loaded."""
+    path = qwen / data.draw(st.sampled_from(["tokenizer.json", "tokenizer_config.json"]))
+    whole = path.read_bytes()
+    changes = damaged(whole)
+    if path.name == "tokenizer_config.json":
+        changes |= mutated(json.loads(whole)).map(lambda tree: as_json(tree).encode())
+    path.write_bytes(data.draw(changes))
+    said = str(qwen)
+    try:
+        load_tokenizer(qwen, use_fast=True)
+    except SourceError as error:
+        said = str(error)
+    path.write_bytes(whole)
+    assert str(qwen) in said
+    assert said.isprintable()
+    assert len(said) < 1000
 
 
 @pytest.mark.parametrize("kind", ["llama", "llama.json", "llama, legacy, with turns"])
