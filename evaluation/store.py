@@ -74,13 +74,13 @@ class ScoreStore:
             parsed = _parsed(content)
             if parsed is None:
                 set_aside(path)
-            elif self.is_ours(path, parsed.checkpoint):
+            elif self._is_ours(path, parsed.checkpoint):
                 return parsed.score
         # Archives are searched last, because scores move from files into archives.
         for archive in sorted(self.folder.glob("*.zip")):
             content = member_bytes(archive, name)
             parsed = None if content is None else _parsed(content)
-            if parsed is not None and self.is_ours(archive, parsed.checkpoint):
+            if parsed is not None and self._is_ours(archive, parsed.checkpoint):
                 return parsed.score
         return None
 
@@ -94,19 +94,16 @@ class ScoreStore:
         Different rows with the same keys become another part; an archive may have the earlier ones.
         """
         name = f"{self.prefix(item, key)}-{fingerprint(score.table.to_pylist())}.parquet"
-        self.put_named(name, score)
+        _write(self.folder / name, score, self.identity)
         return name
 
-    def put_named(self, name: str, score: StoredScore) -> None:
-        """Store a score under the name that its file has in another store."""
-        _write(self.folder / name, score, self.identity)
-
-    def is_ours(self, path: Path, checkpoint: str | None) -> bool:
+    def _is_ours(self, path: Path, checkpoint: str) -> bool:
         """Return whether a file's score is of this checkpoint, whatever folder it is in; log if not."""
         if checkpoint == self.identity:
             return True
-        whose = "names no checkpoint" if checkpoint is None else f"is of {checkpoint}"
-        log.warning("%s: a score in it %s, not of %s; it is not used", path, whose, self.identity)
+        log.warning(
+            "%s: a score in it is of %s, not of %s; it is not used", path, checkpoint, self.identity
+        )
         return False
 
     def prefix(self, item: str, key: Any) -> str:
@@ -203,8 +200,8 @@ class ScoreStore:
 
 class _Parsed(NamedTuple):
     score: StoredScore
-    checkpoint: str | None
-    """Identity of the checkpoint; None in files of earlier versions."""
+    checkpoint: str
+    """Identity of the checkpoint."""
 
 
 def _write(path: Path, score: StoredScore, checkpoint: str) -> None:
@@ -226,14 +223,13 @@ def _parsed(content: bytes) -> _Parsed | None:
         table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
         metadata = table.schema.metadata
         summary = load_json(metadata[_SUMMARY], finite=True)
-        is_whole = metadata.get(_DIGEST) in (None, _digest(metadata[_SUMMARY], table))
+        is_whole = metadata[_DIGEST] == _digest(metadata[_SUMMARY], table)
+        checkpoint = metadata[_CHECKPOINT].decode("utf-8", "replace")
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
         return None
     if not isinstance(summary, dict) or not is_whole:
         return None
-    checkpoint = metadata.get(_CHECKPOINT)
-    score = StoredScore(table.replace_schema_metadata(None), summary)
-    return _Parsed(score, checkpoint and checkpoint.decode("utf-8", "replace"))
+    return _Parsed(StoredScore(table.replace_schema_metadata(None), summary), checkpoint)
 
 
 def _digest(summary: bytes, table: "pa.Table") -> bytes:

@@ -28,6 +28,8 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("value", "calibration_error"): "name `gold_bits_per_byte` or `correct_probability`",
     ("value", "token_accuracy"): "leave it out: losses decide tier2",
     ("value", "z_loss"): "leave it out: losses decide tier2",
+    ("key", "gpus_per_checkpoint"): "a model has one GPU; score a larger one by a `command`",
+    ("key", "processes"): "a checkpoint has one GPU; for many completions set `engine: vllm`",
 }
 """The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind of verifier, a
 format, a suite), a command, an option."""

@@ -14,6 +14,7 @@ import pytest
 
 from evaluation import store as store_module
 from evaluation.errors import OutputError
+from evaluation.fingerprints import fingerprint
 from evaluation.store import ScoreStore, StoredScore
 
 
@@ -157,9 +158,11 @@ def test_a_score_damaged_within_an_archive_is_missing(store: ScoreStore) -> None
 
 def parquet(summary: bytes | None, **more: bytes) -> bytes:
     sink = pa.BufferOutputStream()
+    text = (summary or b"").decode("utf-8", "replace")
     metadata = {
         b"summary": summary,
         b"checkpoint": b"identity",
+        b"digest": fingerprint([text, ["nats"]]).encode(),
         **{key.encode(): value for key, value in more.items()},
     }
     table = pa.table({"nats": [1.5]}).replace_schema_metadata(summary and metadata)

@@ -10,8 +10,7 @@ from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.locations import folders_of
 from evaluation.checkpoints.subjects import stage_subjects
 from evaluation.checkpoints.training import read_training, recorded_revision
-from evaluation.errors import CheckpointError, ConfigError, EvaluationError
-from evaluation.settings.computing import GPUS
+from evaluation.errors import CheckpointError, EvaluationError
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
@@ -35,7 +34,6 @@ def check_agreement(
 
     Raises:
         CheckpointError: It disagrees, or it records neither and the stage has no `assume`.
-        ConfigError: It has fewer layers than the configured number of GPUs.
     """
     for part in checkpoint.parts:
         _check_tokenizer(plan, part, others)
@@ -45,12 +43,6 @@ def check_agreement(
 
 
 def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint, others: Iterable[Checkpoint]) -> None:
-    gpus = plan.config.scoring.gpus_per_checkpoint
-    if gpus > 1 and not plan.stage.command and gpus > (layers := checkpoint.layer_count):
-        raise ConfigError(
-            f"{GPUS}: {gpus}, but {checkpoint.path} has only {layers} layers (`num_hidden_layers`) to "
-            f"split over them; set it to {max(1, layers)} or less"
-        )
     named = checkpoint.tokenizer_name
     if checkpoint.kind == "nanotron" and named is None and plan.stage.assume is None:
         raise _tokenizer_not_recorded(plan, checkpoint)

@@ -83,12 +83,6 @@ class Checkpoint:
         where = own if own.is_file() else self.path / "config.yaml"
         return parse_architecture(self.model_config, self.use_mup, self.sequence_length, str(where))
 
-    @property
-    def layer_count(self) -> int:
-        """Number of layers in the configuration; 0 if it has none."""
-        layers = text_config(self.model_config).get("num_hidden_layers")
-        return layers if type(layers) is int else 0
-
 
 def open_checkpoint(
     path: Path, *, use_mup: bool | None = None, follow_latest: bool = True

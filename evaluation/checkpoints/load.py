@@ -2,15 +2,9 @@
 
 The model is built without weights, its parameters are allocated once, and the shards are read in
 chunks straight into them, so that the weights are in memory only once.
-
-If layers are split over several devices, each device has equally many successive layers, give or take
-one. Embeddings are on the first layer's device; the last norm and the head are on the last layer's, but
-a head that is tied to the embedding stays with it.
 """
 
 import logging
-import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -32,14 +26,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _ROUTER = ".mlp.gate"
-_LAYER = re.compile(r"(?:^|\.)layers\.(\d+)\.")
 
 
 def load_model(
     checkpoint: Checkpoint,
     *,
     dtype: torch.dtype | None = None,
-    device: torch.device | str | Sequence[torch.device] = "cpu",
+    device: torch.device | str = "cpu",
 ) -> "PreTrainedModel":
     """Return the checkpoint, or a merge, as a transformers model in evaluation mode, without gradients.
 
@@ -47,58 +40,30 @@ def load_model(
 
     Args:
         dtype: Dtype of the parameters; None keeps the checkpoint's.
-        device: Device of the parameters; several devices split the layers (`device_number`).
 
     Raises:
         CheckpointError: It is incomplete or unsound, or changes while it is read.
         ScoringError: It exceeds the memory.
     """
-    devices = [torch.device(device)] if isinstance(device, str | torch.device) else device
     dtype = dtype or getattr(torch, checkpoint.dtype)
     if checkpoint.kind == "huggingface":
         check_complete(checkpoint)
         model = load_pretrained(checkpoint, dtype)
         check_complete(checkpoint)
     else:
-        model = _load_nanotron(checkpoint, dtype, devices)
+        model = _load_nanotron(checkpoint, dtype, torch.device(device))
     PREFETCH.begin()
-    model.requires_grad_(False)
-    if len(devices) == 1:
-        return model.to(devices[0]).eval()
-    _place(model, devices)
-    return model.eval()
-
-
-def device_number(parameter: str, layers: int, devices: int) -> int:
-    """Return which device holds a parameter, by its name.
-
-    Returns:
-        Index of the device: layers in equal successive parts, embeddings first, all else last.
-    """
-    if layer := _LAYER.search(parameter):
-        return int(layer[1]) * devices // layers
-    return 0 if "embed" in parameter else devices - 1
-
-
-def _place(model: "PreTrainedModel", devices: Sequence[torch.device]) -> None:
-    """Move a model's parameters to their devices, and buffers outside of layers to the first."""
-    layers = model.config.get_text_config().num_hidden_layers
-    for name, parameter in model.named_parameters():
-        parameter.data = parameter.data.to(devices[device_number(name, layers, len(devices))])
-    for name, buffer in model.named_buffers():
-        is_in_layer = _LAYER.search(name) is not None
-        number = device_number(name, layers, len(devices)) if is_in_layer else 0
-        buffer.data = buffer.data.to(devices[number])
+    return model.requires_grad_(False).to(device).eval()
 
 
 def _load_nanotron(
-    checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]
+    checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device
 ) -> "PreTrainedModel":
     sources = complete_parameters(checkpoint.parts[0])  # all members have the same parameters
     arch = checkpoint.architecture
     _check_representable(checkpoint, arch)
     try:
-        model = empty_model(arch, dtype, devices)
+        model = empty_model(arch, dtype, device)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -134,9 +99,7 @@ def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
         log.warning("%s: `rope_scaling` is left out: Nanotron never applies it", checkpoint.path)
 
 
-def empty_model(
-    arch: Architecture, dtype: torch.dtype, devices: Sequence[torch.device]
-) -> "PreTrainedModel":
+def empty_model(arch: Architecture, dtype: torch.dtype, device: torch.device) -> "PreTrainedModel":
     """Return the model with allocated but unset parameters (routers float32), and final buffers."""
     described = arch.transformers_model
     class_ = getattr(transformers, described.class_name)
@@ -147,14 +110,13 @@ def empty_model(
         model = class_._from_config(config, dtype=dtype, attn_implementation="sdpa")
     for name, old in list(model.named_parameters()):
         new_dtype = torch.float32 if name.endswith(f"{_ROUTER}.weight") else dtype
-        device = devices[device_number(name, arch.layers, len(devices))]
         new = torch.empty(old.shape, dtype=new_dtype, device=device)
         owner, _, last = name.rpartition(".")
         setattr(model.get_submodule(owner), last, nn.Parameter(new, requires_grad=False))
     model.tie_weights()
     # RoPE's frequencies are buffers that no file holds; on the meta device they have no values.
     rotary = type(model.model.rotary_emb)(config=model.config)
-    model.model.rotary_emb = rotary.to(devices[0])
+    model.model.rotary_emb = rotary.to(device)
     for name, module in model.named_modules():
         if name.endswith(_ROUTER):
             module.register_forward_pre_hook(_in_float32)

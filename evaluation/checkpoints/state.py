@@ -10,7 +10,6 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -32,29 +31,24 @@ _THREADS = 8
 """On a parallel file system each `stat` waits for a server; threads wait at the same time."""
 
 
-def checkpoint_state(location: Location, *, with_status_times: bool = True) -> State:
+def checkpoint_state(location: Location) -> State:
     """Return the state of a checkpoint's configurations and weights, or of all members of a merge.
 
     Weights count even without a configuration: if they differ from those that were scored, the
     checkpoint is broken, not deleted.
 
-    Args:
-        with_status_times: Whether the time counts at which a file's status changed: only a write that
-            restored the other time shows there alone.
-
     Returns:
         Sorted digests; empty if none of its files exists.
     """
     folders = folders_of(location)
-    return tuple(sorted(one for path in folders for one in _scored_state(path, with_status_times)))
+    return tuple(sorted(one for path in folders for one in _scored_state(path)))
 
 
-def _scored_state(folder: Path, with_status_times: bool) -> State:
+def _scored_state(folder: Path) -> State:
     top = os.path.realpath(folder)
     configurations = (entry for entry in _entries(top) if entry.name in CONFIG_FILES)
     weights = (entry for entry in _weights(top) if entry.name.endswith(_WEIGHTS))
-    digest = partial(_digest, with_status_times=with_status_times)
-    return tuple(sorted(filter(None, map(digest, chain(configurations, weights)))))
+    return tuple(sorted(filter(None, map(_digest, chain(configurations, weights)))))
 
 
 def checkpoint_states(locations: Iterable[Location]) -> dict[Location, State]:
@@ -123,11 +117,12 @@ def _state(entries: Iterable["os.DirEntry[str]"]) -> State:
     return tuple(sorted(filter(None, map(_digest, entries))))
 
 
-def _digest(entry: "os.DirEntry[str]", *, with_status_times: bool = True) -> str | None:
+def _digest(entry: "os.DirEntry[str]") -> str | None:
     try:
         status = entry.stat(follow_symlinks=not entry.is_dir())
     except OSError:  # deleted meanwhile, or a link to a deleted file
         return None
-    about = f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}"
-    about += f"\0{status.st_ctime_ns}" * with_status_times
+    # Only the time at which its status changed shows a write that restored the other time.
+    times = f"{status.st_mtime_ns}\0{status.st_ino}\0{status.st_ctime_ns}"
+    about = f"{entry.path}\0{status.st_size}\0{times}"
     return hashlib.blake2b(os.fsencode(about), digest_size=8).hexdigest()

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 from evaluation.commands import Commands, a_path, add_configured, whole_number
@@ -56,12 +55,6 @@ def _configuration(options: argparse.Namespace) -> Config:
     folder = options.results / effective.FOLDER / str(os.getuid())
     stored = sorted(folder.glob("*.yaml"), key=lambda path: path.stat().st_mtime)
     config = load_config(stored[-1] if stored else options.config)
-    if stored and not effective.names_working_folder(stored[-1]):
-        print(
-            f"{stored[-1]}: does not say which folder its relative paths belong to, as an earlier version "
-            f"wrote it; they are looked for in {os.getcwd()}",
-            sys.stderr,
-        )
     if Path(config.results).resolve() != options.results.resolve():
         raise ConfigError(
             f"{options.results}: {stored[-1] if stored else options.config} is not the configuration of these results, "

@@ -10,7 +10,6 @@ from evaluation.doctor.findings import Check, Finding
 from evaluation.doctor.folders import check_folders
 from evaluation.doctor.machine import (
     check_gpu,
-    check_gpu_memory,
     check_sandbox,
     check_slurm,
     check_versions,
@@ -80,9 +79,5 @@ def _check_stages(
     checks += check_answers(list(chosen.values()), caches)
     if any(plan.suite.runs_programs for plan in chosen.values()):
         checks.append(check_sandbox())
-    config = next(iter(plans.values())).config
-    if config.scoring.device != "cpu":
-        memory = check_gpu_memory(subjects.to_score)
-        checks.append(memory.as_warning if gate else memory)
     checks.append(check_folders(chosen))
     return checks

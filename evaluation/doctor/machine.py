@@ -1,4 +1,4 @@
-"""Checks this machine: GPU, driver and compiler, packages, Slurm's commands, and the sandbox for code."""
+"""Checks this machine: GPU, packages, Slurm's commands, and the sandbox for code."""
 
 import importlib.metadata
 import re
@@ -7,20 +7,16 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import torch
 from packaging.requirements import Requirement
 
-from evaluation.checkpoints.merge import open_subject
-from evaluation.checkpoints.subjects import Subject
 from evaluation.doctor.findings import Check, Finding
-from evaluation.errors import EvaluationError, SandboxError, ScoringError
+from evaluation.errors import SandboxError
 from evaluation.root import ROOT
-from evaluation.scoring.engine.device import amd_fault, compiler_fault, why_unusable
-from evaluation.scoring.engine.footprint import CONTEXT, Footprint, footprint, gigabytes, too_large
-from evaluation.scoring.engine.gpus import HELD, Gpu, visible_gpus
-from evaluation.settings.plan import StagePlan
+from evaluation.scoring.engine.device import why_unusable
+from evaluation.scoring.visible_gpus import VISIBLE, are_here, holders, visible_names
 
 PLUGIN = "snakemake-executor-plugin-slurm"
 RUNNERS = ("snakemake", PLUGIN, f"{PLUGIN}-jobstep")
@@ -115,103 +111,12 @@ def check_sandbox() -> Check:
 
 
 def check_gpu() -> Check:
-    """Check the GPU, its driver and the compiler; a machine without a GPU has no fault."""
-    try:
-        gpus = visible_gpus()
-        findings = tuple(_gpu_findings(gpus))
-    except ScoringError as error:
-        return Check("GPU", "cannot be used", (Finding("fault", "", str(error)),))
-    if not gpus:
-        unused = amd_fault()
-        findings = () if unused is None else (Finding("warning", "", unused),)
-        summary = "none on this machine; each job checks its own before it loads a model"
-        return Check("GPU", summary, findings)
-    return Check("GPU", ", ".join(gpu.title for gpu in gpus[:4]), findings)
-
-
-def _gpu_findings(gpus: list[Gpu]) -> Iterator[Finding]:
-    """Yield remarks on all GPUs; only the first one is used, so only it can have a fault."""
-    for number, gpu in enumerate(gpus):
-        if (remark := gpu.remark) is not None:
-            is_held = gpu.memory_in_use > HELD and number == 0
-            yield Finding("fault" if is_held else "warning", "", remark)
-    if gpus:
-        yield from _torch_findings(gpus[0])
-
-
-def _torch_findings(gpu: Gpu) -> Iterator[Finding]:
-    """Yield what keeps PyTorch from using a GPU, or from compiling for it."""
+    """Check that PyTorch can use a GPU, and who holds its memory; a machine without one has no fault."""
     if not torch.cuda.is_available():
-        yield Finding("fault", "", why_unusable(gpu))
-    elif (lacking := compiler_fault()) is not None:
-        yield Finding(
-            "warning", "", f"{lacking}; until then layers run uncompiled, which is slower"
-        )
-
-
-def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
-    """Check the memory that each stage's model needs, against this machine's GPU if it has one.
-
-    Only one checkpoint per stage is read; `check_checkpoints` reports those that cannot be read.
-    """
-    gpu = _first_gpu()
-    summaries: dict[str, None] = {}
-    findings: list[Finding] = []
-    for subject in _one_of_each(subjects):
-        try:
-            checkpoint, scoring = open_subject(subject), subject.plan.config.scoring
-            name = checkpoint.dtype if scoring.dtype == "auto" else scoring.dtype
-            needs = footprint(checkpoint, getattr(torch, name), scoring.gpus_per_checkpoint)
-        except (EvaluationError, OSError):
-            continue
-        whole = needs.with_pass(_longest_pass(subject.plan))
-        summaries[f"{subject.plan.name} needs {gigabytes(whole)} in {name}"] = None
-        if gpu is not None and (short := _shortage(subject, gpu, needs, name)) is not None:
-            findings.append(short)
-    here = "no GPU here" if gpu is None else f"{gpu.title} has {gigabytes(_total(gpu))}"
-    return Check("GPU memory", "; ".join([*summaries, here]), tuple(findings))
-
-
-def _first_gpu() -> Gpu | None:
-    try:
-        gpus = visible_gpus()
-    except ScoringError:  # check_gpu reports it
-        return None
-    return gpus[0] if gpus and gpus[0].total is not None else None
-
-
-def _one_of_each(subjects: Iterable[Subject]) -> list[Subject]:
-    """Return one step, merge and bridge of each stage that the built-in engine scores."""
-    by_kind: dict[tuple[str, str], Subject] = {}
-    for subject in subjects:
-        if subject.plan.config.scoring.device != "cpu" and not subject.plan.stage.command:
-            by_kind.setdefault((subject.plan.name, subject.role), subject)
-    return list(by_kind.values())
-
-
-def _longest_pass(plan: StagePlan) -> int:
-    """Return the tokens of a forward pass: a packed row holds at least one whole sequence."""
-    return max(plan.config.scoring.row_tokens, plan.sequence_length)
-
-
-def _total(gpu: Gpu) -> int:
-    """Return a GPU's memory in bytes; `Gpu.total` is in MiB."""
-    return (gpu.total or 0) << 20
-
-
-def _shortage(subject: Subject, gpu: Gpu, needs: Footprint, dtype: str) -> Finding | None:
-    """Return a finding if a GPU has too little memory, or too little free memory."""
-    name, total = subject.plan.name, _total(gpu)
-    least, tokens = CONTEXT + needs.weights, _longest_pass(subject.plan)
-    if least > total:
-        sentence = too_large(subject.checkpoint, getattr(torch, dtype), least, total)
-        return Finding("fault", name, sentence)
-    free = total - ((gpu.used or 0) << 20)
-    if needs.with_pass(tokens) <= free:
-        return None
-    sentence = (
-        f"passes of {tokens:,} tokens need about {gigabytes(needs.with_pass(tokens))} in {dtype}, and "
-        f"{gigabytes(free)} of {gpu.title} are free, so a job would halve them until they fit; free "
-        "it, or lower scoring.row_tokens"
-    )
-    return Finding("warning", name, sentence)
+        summary = "none on this machine; each job checks its own before it loads a model"
+        findings = (Finding("fault", "", why_unusable()),) if are_here() else ()
+        return Check("GPU", summary, findings)
+    names = ", ".join(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))
+    others = holders(visible_names())
+    sentence = f"its memory is also held by {others}; end them, or choose another by {VISIBLE}"
+    return Check("GPU", names, (Finding("warning", "", sentence),) if others else ())

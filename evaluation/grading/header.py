@@ -8,9 +8,6 @@ from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens, metadata_state
 from evaluation.settings.tiers import TIERS
 
-_NOT_OF_ALL = ("layers", "gpus_per_checkpoint")
-"""Keys that are left out where no score has them."""
-
 
 def header(
     subject: Subject,
@@ -33,7 +30,7 @@ def header(
         "packages": _packages(summaries),
         "device": about["device"],
         "gpu": " and ".join(_of_all(summaries, "gpu")) or None,
-        **{key: found for key in _NOT_OF_ALL if (found := _of_all(summaries, key))},
+        **({"layers": layers} if (layers := _of_all(summaries, "layers")) else {}),
         **gpu_busy(summaries),
         "row_tokens": _of_all(summaries, "row_tokens"),
         "dtype": about["dtype"],

@@ -2,8 +2,8 @@
 
 A slice's value is that of all its blocks together, not a mean over blocks. A mean over slices, or over
 checkpoints, is the mean of the ratios, of which a metric with the link `exp` is the exponential: the mean
-perplexity is exp of the mean nats per token. Scores of earlier versions lack some columns. Metrics of these
-are absent there, which is neither an error nor 0.
+perplexity is exp of the mean nats per token. Where an external command gives no such columns, their metrics
+are absent, which is neither an error nor 0.
 """
 
 import math

@@ -1,10 +1,10 @@
-"""The rules that score one checkpoint per job, several per job, or the bridge; and their GPUs.
+"""The rules that score one checkpoint per job, several per job, or the bridge.
 
 `{candidate}` is the name of a step's or merge's folder, or `bridge`.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +28,6 @@ from evaluation.orchestration.stops import or_stop, require_checkpoint
 from evaluation.records import record_path
 from evaluation.settings.candidates import FOLDER, candidate_of, candidate_option
 from evaluation.settings.plan import StagePlan
-
-_PER_GPU = ("cpus_per_task", "mem_mb")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,29 +165,3 @@ def _bridge_files(inputs: RuleInputs, plan: StagePlan) -> list[str]:
     if not inputs.outdated(SCORE, subject):
         return files  # even an `ancient` input makes the job run again if another job makes it
     return [*files, origin if inputs.outdated(SCORE, own) else ancient(origin)]
-
-
-def for_spread_model(
-    defaults: Mapping[str, Any], own: Mapping[str, Any], gpus: int
-) -> dict[str, Any]:
-    """Return the resources of a job that uses several GPUs for a checkpoint.
-
-    Only `scoring.gpus_per_checkpoint` and `generation.processes` set the number of GPUs. The profile sets
-    the resources of a job with one GPU; a job with four gets four times as much.
-
-    Args:
-        defaults: The profile's default resources, for a job with one GPU.
-    """
-    if gpus == 1:
-        return {}
-    resources: dict[str, Any] = {
-        name: n * gpus for name in _PER_GPU if type(n := defaults.get(name)) is int
-    }
-    gres, gpu = defaults.get("gres"), defaults.get("gpu")
-    if isinstance(gres, str) and (match := re.fullmatch(r"(gpu(?::[^:,]+)??)(?::(\d+))?", gres)):
-        resources["gres"] = f"{match[1]}:{int(match[2] or 1) * gpus}"
-    if type(gpu) is int and gpu > 0:
-        resources["gpu"] = gpu * gpus
-    if resources.keys() & {"gres", "gpu"}:
-        resources["tasks_per_gpu"] = 0  # one task that has all GPUs
-    return {name: value for name, value in resources.items() if name not in own}

@@ -18,13 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evaluation.allowance import THREADS, usable_cores
-from evaluation.errors import ConfigError, ScoringError
+from evaluation.errors import ScoringError
 from evaluation.orchestration.checkpoints import SCORES_ONLY
 from evaluation.records import RECORDED
 from evaluation.results.job_logs import last_error
 from evaluation.root import CONFIG_VARIABLE
-from evaluation.scoring.visible_gpus import VISIBLE, in_groups, visible_names
-from evaluation.settings.computing import GPUS
+from evaluation.scoring.visible_gpus import VISIBLE, visible_names
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
@@ -62,34 +61,12 @@ def score_on_all_gpus(
 
 
 def gpus_to_use(plan: StagePlan) -> list[str | None]:
-    """Return the GPUs of each process.
-
-    Returns:
-        CUDA_VISIBLE_DEVICES for each process, with the GPUs of one checkpoint; [None] to leave it
-        unchanged.
-
-    Raises:
-        ConfigError: When the job has fewer GPUs than a checkpoint is sharded over.
-    """
-    if plan.config.scoring.device == "cpu":
-        return [None]
-    names, size = visible_names(), plan.config.scoring.gpus_per_checkpoint
-    if 0 < len(names) < size:
-        raise ConfigError(
-            f"{GPUS}: {size}, but the job sees {len(names)} GPUs; ask for as many in the profile "
-            "(docs/slurm.md), or lower it"
-        )
-    size = min(plan.gpus, len(names) or 1)
-    left = len(names) % size
-    if left:
-        log.warning(
-            "%d GPUs for each checkpoint leave %d of %d without work", size, left, len(names)
-        )
-    return [*in_groups(names, size)] or [None]
+    """Return CUDA_VISIBLE_DEVICES for each process; [None] to leave it unchanged."""
+    return [None] if plan.config.scoring.device == "cpu" else [*visible_names()] or [None]
 
 
 def _start(arguments: Sequence[str], gpu: str | None, threads: int) -> "subprocess.Popen[str]":
-    """Start a process that scores steps on these GPUs; None: those of the environment."""
+    """Start a process that scores steps on a GPU; None: on that of the environment."""
     environment = {THREADS: str(threads), **os.environ}
     if gpu is not None:
         environment[VISIBLE] = gpu

@@ -48,9 +48,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise damaged(path, str(error)) from None
     if not isinstance(meta, dict) or not isinstance(meta.get("checksum"), dict):
         raise damaged(path, "it holds no checksums")
-    if META_CHECKSUM not in meta:
-        raise damaged(path, "it has no checksum of its own, as in older versions")
-    if meta[META_CHECKSUM] != meta_checksum(meta):
+    if meta.get(META_CHECKSUM) != meta_checksum(meta):
         raise damaged(path, "it was changed after it was written")
     return meta
 

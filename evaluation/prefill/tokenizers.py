@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.errors import CacheError, SourceError
+from evaluation.errors import SourceError
 from evaluation.files import write_json
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_files
@@ -75,10 +75,9 @@ def _fetch(plan: StagePlan, state: Callable[[], Any]) -> None:
         if remark := bos_remark(tokenizer, wanted.prepend_bos):
             report["remarks"].insert(0, remark)
         write_json(building / REPORT, report)
-        identity = _fingerprint(tokenizer)
         meta = {
             "name": wanted.name,
-            "fingerprint": identity,
+            "fingerprint": _fingerprint(tokenizer),
             "class": type(tokenizer).__name__,
             "prepend_bos": wanted.prepend_bos,
             "vocab_size": len(tokenizer),
@@ -88,7 +87,6 @@ def _fetch(plan: StagePlan, state: Callable[[], Any]) -> None:
             "definition": tokenizer_definition(plan),
             "revision": wanted.revision,
             "chat_template": tokenizer.chat_template,
-            "formerly": [former for former in _former_fingerprints(plan) if former != identity],
             "source": {"state": state()},
         }
         write_meta(building, meta, sorted(path.name for path in building.iterdir()))
@@ -106,18 +104,6 @@ def read_report(plan: StagePlan) -> dict[str, Any]:
         (plan.tokenizer_folder / REPORT).read_text(encoding="utf-8")
     )
     return report
-
-
-def _former_fingerprints(plan: StagePlan) -> list[str]:
-    """Return fingerprints of the tokenizer as earlier versions of this program loaded it.
-
-    Completions stored under one of them are read anew from their ids.
-    """
-    try:
-        meta = read_meta(plan.tokenizer_folder)
-    except CacheError:
-        return []
-    return list(dict.fromkeys([meta["fingerprint"], *meta.get("formerly", [])]))
 
 
 def _fingerprint(tokenizer: LoadedTokenizer) -> str:

@@ -65,9 +65,6 @@ class TierFile(FileModel):
     layers: tuple[Literal["compiled", "plain"], ...] | None = optional(
         "How layers ran; null on a CPU."
     )
-    gpus_per_checkpoint: tuple[int, ...] | None = optional(
-        "GPUs over which the model's layers were distributed, if more than one."
-    )
     gpu_busy: Rate | None = optional("Share of `seconds` in which the GPU had work; null on a CPU.")
     row_tokens: tuple[int, ...] = optional(
         "Tokens per packed row of the forward pass; in a narrow dtype such as bfloat16 another number changes single items.",

@@ -96,8 +96,7 @@ def _by_tokens(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str
         if unknown:
             raise BridgeError(
                 f"{where}: {unknown[0].folder}: how many tokens {label} had seen is not known, as its "
-                "checkpoint does not record it or was scored by an older version; collect it again, or "
-                "compare by steps"
+                "checkpoint does not record it; compare by steps"
             )
     if how.at is not None:
         found = [Match(_nearest(how.at, ours), _nearest(how.at, theirs))]

@@ -12,25 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.scoring.lacking import Answers, Asked, Waiting
 from evaluation.scoring.session import Job
-from evaluation.scoring.shared_completions import helped
 from evaluation.scoring.vllm.engine import Vllm
 
 log = logging.getLogger(__name__)
 
 
 def answer_lacking(job: Job, waiting: Waiting) -> None:
-    """Answer all that waits, by the built-in engine and then by vLLM.
-
-    What a process that helped has not stored, this process answers in the end.
-    """
+    """Answer all that waits, by the built-in engine and then by vLLM."""
     theirs = [item for item in waiting.lacking if item.agreement is not None]
     ours = [item for item in waiting.lacking if item.agreement is None]
     compared = [item.compared(is_ours=True) for item in theirs]
-    with helped(job, ours) as mine:
-        answer(job, [*(item.asked(job) for item in mine), *compared], job.backend.answers)
-    if mine is not ours:
-        rest = [item.still_lacking(job) for item in ours]
-        answer(job, [item.asked(job) for item in rest], job.backend.answers)
+    answer(job, [*(item.asked(job) for item in ours), *compared], job.backend.answers)
     if theirs:
         job.backend.unload()
         vllm = Vllm(job)

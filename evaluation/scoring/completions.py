@@ -11,7 +11,6 @@ from typing import Any
 from evaluation.prefill.caches import PROMPTS, Prompt, PromptCache
 from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
-from evaluation.scoring.former_completions import read_anew, text_key
 from evaluation.scoring.imported_completions import imported_entry, imports_of
 from evaluation.scoring.lacking import Lacking, Waiting, sample_keys, without
 from evaluation.scoring.session import Job
@@ -20,6 +19,9 @@ from evaluation.scoring.vllm.agreement import Agreement
 from evaluation.settings.generation import Sampling
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
+
+_READ_AFTER_PROMPT = {"text": "after the prompt"}
+"""Part of the key of completions whose text depends on their prompts."""
 
 
 def answer_probes(job: Job, probes: Mapping[str, PromptCache], waiting: Waiting) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def _key(
             "tokenizer": job.tokenizer["fingerprint"],
             "sampling": sampling.model_dump(exclude={"n"}),
             "eos_token_ids": cache.meta["eos_token_ids"],
-            **text_key(job.tokenizer),
+            **({} if job.tokenizer["decodes_anywhere"] else _READ_AFTER_PROMPT),
             **engine,
         }
     )
@@ -130,13 +132,10 @@ def _complete(
     keys = sample_keys(requests)
     stored, used = stored_completions(job.store, prefix, keys, stops)
     job.names += used
-    lacking = set(keys) - stored.keys()
-    if lacking or (agreement and agreement.stored() is None):
+    if set(keys) - stored.keys() or (agreement and agreement.stored() is None):
         with job.naming(name):
             tokenizer = stage_tokenizer(job.plan)
             stopping = stopping_with(tokenizer, cache.meta["eos_token_ids"], stops)
-            if read_anew(job, item, key, cache.prompts, lacking, stopping):
-                stored, _ = stored_completions(job.store, prefix, keys, stops)
         left = without(stored, requests)
         waiting.lacking.append(Lacking(name, item, key, left, stopping, agreement))
     return prefix

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.checkpoints.completeness import check_whole
+from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.subjects import Subject
 from evaluation.children import end_group
@@ -31,7 +32,6 @@ from evaluation.errors import CommandError
 from evaluation.fingerprints import fingerprint
 from evaluation.json_text import load_json
 from evaluation.prefill.entries import read_meta
-from evaluation.scoring.earlier_scores import open_store
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore, StoredScore
@@ -61,7 +61,8 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
     """
     plan, checkpoint = subject.plan, open_subject(subject)
     check_whole(checkpoint)  # the command may support models that the engine does not
-    store = open_store(subject, checkpoint)
+    identity = Contents(Path(plan.config.results)).identity(checkpoint)
+    store = ScoreStore(plan.scores, identity)
     key = _key(plan)
     names = {tier: store.path(f"external-{tier}", key).name for tier in plan.tiers}
     if any(store.read(name) is None for name in names.values()):
@@ -78,7 +79,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
             store.put(f"external-{tier}", key, score)
     about = {
         "checkpoint": str(checkpoint.path),
-        "identity": store.identity,
+        "identity": identity,
         "tokenizer": {"name": plan.tokenizer.name},
         "sequence_length": plan.sequence_length,
         "tiers": {tier: {"external": name} for tier, name in names.items()},

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.session import Job
-from evaluation.scoring.stored_completions import COMPLETIONS, STOP, sample_key, stored_completions
+from evaluation.scoring.stored_completions import COMPLETIONS, STOP, sample_key
 from evaluation.scoring.vllm.agreement import Agreement
 from evaluation.store import StoredScore
 
@@ -46,17 +46,6 @@ class Lacking:
             job.add(self.item, self.key, job.stamped(part, {**part.summary, **stop}))
 
         return self._asked(self.requests, take)
-
-    def still_lacking(self, job: Job) -> "Lacking":
-        """Return what is not stored after other processes have stored answers; the job gets their names."""
-        stored, used = stored_completions(
-            job.store,
-            job.store.prefix(self.item, self.key),
-            sample_keys(self.requests),
-            self.stopping.strings,
-        )
-        job.names += used
-        return replace(self, requests=without(stored, self.requests))
 
     def compared(self, is_ours: bool) -> Asked:
         """Return the requests that both engines answer; none if the agreement is measured already."""

@@ -18,11 +18,10 @@ from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
-from evaluation.scoring.earlier_scores import open_store
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.scoring.engine.window import prefix_of
-from evaluation.store import StoredScore
+from evaluation.store import ScoreStore, StoredScore
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +49,8 @@ class Job:
         check_tokenizer_fits(self.checkpoint, vocab_size_needed, tokenizer["vocab_size"])
         scoring, cache = plan.config.scoring, Path(plan.config.cache)
         self.backend = EngineBackend(scoring, self.checkpoint, self.check_unchanged, cache)
-        self.store = open_store(subject, self.checkpoint)
+        self._contents = Contents(Path(plan.config.results))
+        self.store = ScoreStore(plan.scores, self._contents.identity(self.checkpoint))
         self.names: list[str] = []
         self._begun = 0
         self._busy = busy_seconds()
@@ -67,8 +67,7 @@ class Job:
         state = checkpoint_state(self.location)
         if is_left_of(state, self._state):
             return
-        contents = Contents(Path(self.plan.config.results))
-        if contents.identity(open_subject(self.subject)) != self.store.identity:
+        if self._contents.identity(open_subject(self.subject)) != self.store.identity:
             raise ScoringError(
                 f"{self.location}: replaced while it was being read or scored; run again "
                 "once its writer has finished"
@@ -152,8 +151,6 @@ class Job:
             stamp["gpu"] = torch.cuda.get_device_name()
             stamp["layers"] = self.backend.layers
             stamp["busy_seconds"] = round(self._busy - before, 3)
-        if (gpus := self.plan.config.scoring.gpus_per_checkpoint) > 1:
-            stamp["gpus_per_checkpoint"] = gpus
         return replace(score, summary={**score.summary, **stamp})
 
     @property

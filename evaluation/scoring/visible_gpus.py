@@ -1,6 +1,7 @@
-"""The GPUs that this process may use, by name, and processes that have some of them each."""
+"""The GPUs that this process may use, by name, and who else is in their memory."""
 
 import os
+import subprocess
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -9,22 +10,50 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 _NONE = ("", "-1", "NoDevFiles")
 """Entries of CUDA_VISIBLE_DEVICES from which on there is no GPU; Slurm writes the last one."""
 
+DRIVERS = ("/dev/nvidiactl", "/dev/kfd")
+"""Files of which one exists where the driver of a GPU is loaded, so that no GPU is a simulated one."""
 
-def named_in(listed: str) -> list[str]:
-    """Return the names of GPUs in a value of CUDA_VISIBLE_DEVICES, as CUDA reads it."""
-    return list(takewhile(lambda name: name not in _NONE, map(str.strip, listed.split(","))))
+_SLURM = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
+_ASKED = ("--query-compute-apps=pid,used_memory,process_name", "--format=csv,noheader")
+_PATIENCE = 30.0
+"""Seconds after which nvidia-smi is given up: a dead GPU makes it hang."""
+
+
+def are_here() -> bool:
+    """Return whether this machine has GPUs, also such as PyTorch cannot use."""
+    return any(map(os.path.exists, DRIVERS))
+
+
+def are_given() -> bool:
+    """Return whether Slurm or the user gave this process a GPU."""
+    if (listed := os.environ.get(VISIBLE)) is not None:
+        return bool(_named_in(listed))
+    return any(map(os.environ.get, _SLURM))
 
 
 def visible_names() -> list[str]:
     """Return the names of all GPUs that this process sees, as CUDA_VISIBLE_DEVICES writes them."""
     if (listed := os.environ.get(VISIBLE)) is not None:
-        return named_in(listed)
+        return _named_in(listed)
     import torch
 
     return list(map(str, range(torch.cuda.device_count())))
 
 
-def in_groups(names: Sequence[str], size: int) -> list[str]:
-    """Return values of CUDA_VISIBLE_DEVICES with as many GPUs each; GPUs that fill no group are left out."""
-    starts = range(0, len(names) - len(names) % size, size)
-    return [",".join(names[start : start + size]) for start in starts]
+def _named_in(listed: str) -> list[str]:
+    """Return the names of GPUs in a value of CUDA_VISIBLE_DEVICES, as CUDA reads it, each once."""
+    names = takewhile(lambda name: name not in _NONE, map(str.strip, listed.split(",")))
+    return list(dict.fromkeys(names))
+
+
+def holders(gpus: Sequence[str]) -> str | None:
+    """Return the other processes in GPUs' memory, as nvidia-smi names them; None if it names none."""
+    command = ("nvidia-smi", f"--id={','.join(gpus)}", *_ASKED)
+    try:
+        done = subprocess.run(command, capture_output=True, check=True, timeout=_PATIENCE)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    rows = [line.split(", ", 2) for line in done.stdout.decode(errors="replace").splitlines()]
+    others = [row for row in rows if len(row) == 3 and row[0] != str(os.getpid())]
+    found = [f"process {pid} ({name}, {size})" for pid, size, name in others]
+    return " and ".join(found) or None

@@ -19,8 +19,6 @@ from evaluation.settings.model import (
     Tokens,
 )
 
-GPUS = "scoring.gpus_per_checkpoint"
-
 
 class Scoring(Settings):
     """How models run; only `dtype` changes a score by more than floating-point noise."""
@@ -52,13 +50,6 @@ class Scoring(Settings):
         description="Whether a GPU decodes by replaying CUDA graphs. Tested on the CPU; it has not run on "
         "a GPU yet.",
     )
-    gpus_per_checkpoint: Integer = Field(
-        1,
-        gt=0,
-        le=64,
-        description="GPUs of one node over which a model's layers are distributed; more than 1 for a "
-        "model larger than one GPU. Jobs request as many.",
-    )
 
 
 class GenerationSettings(Settings):
@@ -75,13 +66,6 @@ class GenerationSettings(Settings):
         None,
         description="Largest number of tokens of a prompt with its completion. Default: the model's `max_position_embeddings`, or where no checkpoint is there yet, `sequence_length`.",
     )
-    processes: Integer = Field(
-        1,
-        gt=0,
-        le=64,
-        description="Processes that share one checkpoint's completions (prompts and samples), each with "
-        "`gpus_per_checkpoint` GPUs; jobs of stages with completions request as many. Not for vLLM.",
-    )
     memory_share: Fraction = Field(
         0.85, gt=0, lt=1, description="Share of the GPU's memory that vLLM uses."
     )
@@ -92,11 +76,6 @@ class GenerationSettings(Settings):
             raise ValueError("engine: vllm needs `python`, of an environment that has vLLM")
         if self.engine == "own" and self.python is not None:
             raise ValueError("`python` goes with `engine: vllm`; remove it, or name that engine")
-        if self.engine == "vllm" and self.processes > 1:
-            raise ValueError(
-                "`processes` share completions of the built-in engine; remove it, and give vLLM several "
-                f"GPUs by `{GPUS}`"
-            )
         return self
 
     @property

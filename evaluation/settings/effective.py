@@ -14,7 +14,6 @@ import yaml
 from evaluation.files import atomic_path
 from evaluation.fingerprints import fingerprint
 from evaluation.settings.config import WORKING_FOLDER, Config
-from evaluation.settings.yaml_files import read_yaml
 
 FOLDER = ".config"
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR
@@ -65,11 +64,6 @@ def origin_of(config: Config) -> str | None:
     except OSError:
         return None
     return line.removeprefix(FROM) if line.startswith(FROM) else None
-
-
-def names_working_folder(path: Path) -> bool:
-    """Return whether a run noted in its file which folder relative paths belong to; earlier ones did not."""
-    return WORKING_FOLDER in read_yaml(path)
 
 
 def _content(config: Config) -> dict[str, object]:

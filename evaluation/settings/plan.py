@@ -160,13 +160,6 @@ class StagePlan:
         name = self.stage.names.get(candidate) if isinstance(candidate, int) else None
         return candidate_label(candidate) + (f" ({name})" if name else "")
 
-    @property
-    def gpus(self) -> int:
-        """The number of GPUs that a job uses for one checkpoint."""
-        is_shared = self.suite.generation_tasks or self.suite.probes
-        processes = self.config.generation.processes if is_shared else 1
-        return self.config.scoring.gpus_per_checkpoint * processes
-
     def checkpoint(self, step: int) -> Path:
         """Return the folder of a step's checkpoint, which need not exist."""
         return self.stage.folder_of(step)

@@ -85,7 +85,7 @@ def test_a_model_that_fails_is_named_and_the_others_go_on(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--device", "cuda"]) == 1
-    assert "sees no GPU" in capsys.readouterr().err
+    assert "cannot use a GPU" in capsys.readouterr().err
 
 
 def test_work_is_that_of_a_trie() -> None:

@@ -1,6 +1,7 @@
-"""A prefilled world to break, and a stand-in for NVML."""
+"""A prefilled world to break, and a stand-in for nvidia-smi."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,6 @@ import pytest
 
 from evaluation.doctor.examine import examine
 from evaluation.doctor.findings import Check
-from evaluation.errors import ScoringError
-from evaluation.scoring.engine import gpus
-from evaluation.scoring.engine.device import choose_device
-from evaluation.scoring.engine.gpus import Gpu
 from tests.workflow.world import World
 
 
@@ -40,43 +37,20 @@ def doctor(world: World, *arguments: str) -> tuple[subprocess.CompletedProcess[s
     return done, json.loads(done.stdout)
 
 
-Nvml = Callable[..., None]
+Held = Callable[..., None]
 
 
 @pytest.fixture
-def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
-    """Has NVML answer with lists of GPUs or with errors, one after the other; the last for ever.
+def held(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Held:
+    """Has an `nvidia-smi` print lines of processes, if it is asked for a GPU."""
+    folder = tmp_path_factory.mktemp("bin")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
-    `shown` is CUDA_VISIBLE_DEVICES.
-    """
+    def install(*lines: str, gpu: str = "*") -> None:
+        shown = "".join(f"echo '{line}'\n" for line in lines)
+        program(folder, "nvidia-smi", f"case $1 in --id={gpu}) ;; *) exit 9;; esac\n{shown}")
 
-    def install(*answers: list[Gpu] | Exception, shown: str | None = None) -> None:
-        left = list(answers)
-        if shown is not None:
-            monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
-
-        def read() -> list[Gpu]:
-            answer = left.pop(0) if len(left) > 1 else left[0]
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        monkeypatch.setattr(gpus, "read_gpus", read)
-
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return install
 
 
-def stopped() -> str:
-    """The sentence by which a job stops as it chooses its device."""
-    with pytest.raises(ScoringError) as caught:
-        choose_device("auto")
-    return str(caught.value)
-
-
-def card(used: int | None, total: int = 81920, *processes: str) -> Gpu:
-    """The first GPU of a machine; memory in MiB."""
-    return Gpu("0", "GPU-aaa", "NVIDIA A100", used, total, processes)
-
-
-HOLDER = "process 4242 (/usr/bin/python, 60,000 MiB)"
+HOLDER = "process 4242 (/usr/bin/python, 60000 MiB)"

@@ -1,212 +1,144 @@
-"""GPUs that are dead, held by others, or not there, and which of them CUDA_VISIBLE_DEVICES names."""
+"""GPUs that PyTorch cannot use, that others hold, or that compute otherwise."""
 
-import re
-import time
-from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
+import logging
+import os
+from pathlib import Path
 
-import pynvml
 import pytest
 import torch
 
 from evaluation.doctor.machine import check_gpu
 from evaluation.errors import ConfigError, ScoringError
-from evaluation.scoring.engine import gpus
-from evaluation.scoring.engine.device import choose_device
-from evaluation.scoring.engine.gpus import Gpu, check_free, read_gpus, visible_gpus
-from tests.doctor.conftest import HOLDER, Nvml, card, only, stopped
-from tests.tables import cases
+from evaluation.scoring import visible_gpus
+from evaluation.scoring.engine.device import check_dtype, choose_device
+from evaluation.scoring.visible_gpus import holders
+from tests.doctor.conftest import HOLDER, Held, only, program
 
-FREE, FULL = card(3), card(60010, 81920, HOLDER)
-SECOND = Gpu("1", "GPU-bbb", "NVIDIA A100", 4, 81920)
-PARTS = (
-    Gpu("0", "MIG-1c2d", "NVIDIA A100 MIG 3g.40gb", 37, 40320),
-    Gpu("0", "MIG-77ee", "NVIDIA A100 MIG 1g.10gb", 9000, 9728),
+without_a_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch has a GPU here")
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with the driver of a GPU."""
+    monkeypatch.setattr(visible_gpus, "DRIVERS", ("/nowhere", str(tmp_path)))
+    for name in ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@without_a_gpu
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CUDA_VISIBLE_DEVICES", "0"),
+        ("CUDA_VISIBLE_DEVICES", "GPU-8932f937"),
+        ("SLURM_JOB_GPUS", "2"),
+    ],
 )
-DIVIDED = replace(FULL, parts=PARTS)
-BUSY = replace(SECOND, used=60010)
-
-
-def test_a_dead_gpu(nvml: Nvml) -> None:
-    nvml(ScoringError("NVML fails on this node (GPU is lost)"))
-    assert stopped() == only(check_gpu()) == "NVML fails on this node (GPU is lost)"
+def test_a_job_that_was_given_a_gpu_never_runs_on_the_cpu(
+    name: str, value: str, driver: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ScoringError, match=r"cannot use a GPU here: .*; .* scoring\.device: cpu"):
+        choose_device("auto")
+    assert "cannot use a GPU here" in only(check_gpu())
     assert choose_device("cpu") == "cpu"
 
 
-@pytest.mark.parametrize(
-    ("there", "shown", "count", "held"),
-    [
-        ([FULL, SECOND], None, 1, f"GPU 0 .* 60,010 of 81,920 MiB .* {re.escape(HOLDER)}"),
-        ([card(60010)], None, 1, "processes that this user cannot see"),
-        ([FREE, BUSY], None, 1, None),
-        ([FREE, BUSY], None, 2, "GPU 1 .* 60,010 of 81,920 MiB"),
-        ([DIVIDED, SECOND], "1", 1, None),
-        ([DIVIDED, SECOND], "0", 1, None),  # not what all of its parts hold together
-        ([DIVIDED, SECOND], "MIG-77ee", 1, r"MIG 1g.10gb\): 9,000 of 9,728 MiB are held"),
-    ],
-)
-def test_a_gpu_is_free_or_named_with_its_holder(
-    nvml: Nvml, there: list[Gpu], shown: str | None, count: int, held: str | None
+@without_a_gpu
+@pytest.mark.parametrize("value", [None, "", "-1", "NoDevFiles"])
+def test_a_job_that_was_given_none_says_why_it_runs_on_the_cpu(
+    value: str | None,
+    driver: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    nvml(there, shown=shown)
-    if held is None:
-        assert check_free(count, patience=0) is None
-        return
-    with pytest.raises(ScoringError, match=held):
-        check_free(count, patience=0)
-    assert re.search(held, check_gpu().findings[0].sentence)
-
-
-def test_another_gpu_that_is_held_is_a_warning(nvml: Nvml) -> None:
-    nvml([FREE, BUSY])
-    assert check_gpu().findings[0].state == "warning"
-
-
-def test_memory_of_its_own_is_not_anothers(nvml: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job's second checkpoint comes to a GPU on which its first one was scored."""
-    nvml([FULL])
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    assert choose_device("auto") == "cuda"
-
-
-@pytest.mark.parametrize(
-    ("gpu", "word"),
-    [
-        (card(9000, 81920, "process 7 (python)"), "9,000 of 81,920 MiB are held by process 7"),
-        (card(None), "whether others hold it is not checked"),
-    ],
-)
-def test_what_only_is_remarked(
-    nvml: Nvml, monkeypatch: pytest.MonkeyPatch, gpu: Gpu, word: str
-) -> None:
-    nvml([gpu])
-    assert word in (check_free(patience=0) or "")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert word in only(check_gpu(), "warning")
-
-
-def test_a_gpu_that_is_given_back_is_waited_for(nvml: Nvml) -> None:
-    nvml([FULL], [FREE])
-    assert check_free(patience=30) is None
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch has a GPU here")
-def test_a_gpu_that_pytorch_cannot_use(nvml: Nvml) -> None:
-    """A job that was given it stops; without being given one it goes on on the CPU."""
-    nvml([FREE])
-    with pytest.raises(ConfigError, match="PyTorch sees no GPU"):
-        choose_device("cuda")
+    if value is not None:
+        monkeypatch.setenv("SLURM_JOB_GPUS", "2")  # which the step has not
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
     assert choose_device("auto") == "cpu"
-    nvml([FREE], shown="0")
-    assert "cannot use it" in stopped()
-    assert only(check_gpu()) == stopped()
+    assert "the CPU is used" in caplog.text
+    with pytest.raises(ScoringError, match="cannot use a GPU here"):
+        choose_device("cuda")
 
 
-@pytest.mark.parametrize(
-    ("there", "value", "shown"),
-    [
-        ([FREE, SECOND], None, ["GPU-aaa", "GPU-bbb"]),
-        ([FREE, SECOND], " 1 , 0 ", ["GPU-bbb", "GPU-aaa"]),
-        ([FREE, SECOND], "GPU-b", ["GPU-bbb"]),
-        ([FREE, SECOND], "0,-1,1", ["GPU-aaa"]),
-        ([FREE, SECOND], "", []),
-        ([FREE, SECOND], "-1", []),
-        ([FREE, SECOND], "NoDevFiles", []),
-        ([FREE, SECOND], "MIG-9a", ["MIG-9a"]),  # of which this NVML lists none
-        ([DIVIDED, SECOND], None, ["MIG-1c2d", "GPU-bbb"]),
-        ([DIVIDED, SECOND], "0", ["MIG-1c2d"]),
-        ([DIVIDED, SECOND], "MIG-77", ["MIG-77ee"]),
-    ],
-)
-def test_which_gpus_are_shown(
-    nvml: Nvml, there: list[Gpu], value: str | None, shown: list[str]
+@without_a_gpu
+def test_a_machine_without_a_gpu(
+    driver: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    nvml(there, shown=value)
-    assert [gpu.uuid for gpu in visible_gpus()] == shown
+    """Also where Slurm simulates some."""
+    monkeypatch.setattr(visible_gpus, "DRIVERS", ("/nowhere",))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert choose_device("auto") == "cpu"
+    assert check_gpu().state == "ok"
+    assert caplog.records == []
 
 
-@pytest.mark.parametrize(("value", "word"), cases("doctor/tables", "a_name_of_no_gpu"))
-def test_a_name_of_no_gpu(nvml: Nvml, value: str, word: str) -> None:
-    """CUDA would show none, or fewer, and the job take days on the CPU."""
-    nvml([DIVIDED, SECOND], shown=value)
-    assert f"CUDA_VISIBLE_DEVICES={value} names {word}" in stopped()
-    assert only(check_gpu()) == stopped()
-    assert choose_device("cpu") == "cpu"
+@pytest.fixture
+def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "NVIDIA A100")
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, **found: Any) -> None:
-    """Sets what functions of NVML give or, being errors, raise."""
-
-    def function(value: Any) -> Any:
-        def call(*arguments: Any) -> Any:
-            given = value(*arguments) if callable(value) else value
-            if isinstance(given, Exception):
-                raise given
-            return given
-
-        return call
-
-    for name, value in {"Init": None, "Shutdown": None, **found}.items():
-        monkeypatch.setattr(pynvml, f"nvml{name}", function(value))
-
-
-@pytest.mark.parametrize(
-    ("error", "word"),
-    [
-        (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, None),
-        (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, None),
-        (pynvml.NVML_ERROR_GPU_IS_LOST, "GPU is lost"),
-        (pynvml.NVML_ERROR_UNKNOWN, "Unknown Error"),
-    ],
-)
-def test_errors_of_nvml(monkeypatch: pytest.MonkeyPatch, error: int, word: str | None) -> None:
-    answer(monkeypatch, Init=pynvml.NVMLError(error))
-    if word is None:
-        assert read_gpus() == []
-        return
-    with pytest.raises(ScoringError, match=f"{word}.*--exclude"):
-        read_gpus()
-
-
-def test_a_query_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer(monkeypatch, Init=lambda: time.sleep(5))
-    monkeypatch.setattr(gpus, "ANSWER_SECONDS", 0.1)
-    with pytest.raises(ScoringError, match="does not respond"):
-        read_gpus()
-
-
-def test_gpus_and_their_parts_as_nvml_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first is divided, and its own memory may not be known to users."""
-    memory = {
-        "whole": pynvml.NVMLError(pynvml.NVML_ERROR_NO_PERMISSION),
-        "part": SimpleNamespace(used=9000 << 20, total=9728 << 20),
-        "second": SimpleNamespace(used=4 << 20, total=81920 << 20),
-    }
-    divided = {
-        "whole": (1, 1),
-        "part": pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT),
-        "second": pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED),
-    }
-    holder = SimpleNamespace(pid=4242, usedGpuMemory=None)
-    answer(
-        monkeypatch,
-        DeviceGetCount=2,
-        DeviceGetHandleByIndex=["whole", "second"].__getitem__,
-        DeviceGetUUID=lambda handle: f"UUID of {handle}",
-        DeviceGetName=lambda handle: f"name of {handle}",
-        DeviceGetMemoryInfo=memory.__getitem__,
-        DeviceGetMigMode=divided.__getitem__,
-        DeviceGetMaxMigDeviceCount=2,
-        DeviceGetMigDeviceHandleByIndex=lambda _, place: (
-            "part" if place else pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
-        ),
-        DeviceGetComputeRunningProcesses=lambda handle: [holder] if handle == "part" else [],
-        SystemGetProcessName="python",
-    )
-    part = Gpu("0", "UUID of part", "name of part", 9000, 9728, ("process 4242 (python)",))
-    assert read_gpus() == [
-        Gpu("0", "UUID of whole", "name of whole", None, None, (), (part,)),
-        Gpu("1", "UUID of second", "name of second", 4, 81920),
+def test_who_holds_its_memory_is_named(
+    held: Held, one_gpu: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held(f"{os.getpid()}, 500 MiB, python", "4242, 60000 MiB, /usr/bin/python", gpu="3")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    assert choose_device("auto") == "cuda"
+    assert [one.getMessage() for one in caplog.records] == [
+        f"the GPU's memory is also held by {HOLDER}"
     ]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    assert HOLDER in only(check_gpu(), "warning")
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+    held(gpu="3")
+    assert choose_device("auto") == "cuda"
+    assert caplog.records == []
+    assert (check_gpu().state, check_gpu().summary) == ("ok", "NVIDIA A100")
+
+
+@pytest.mark.parametrize("does", ["exit 9", "sleep 5", "echo nonsense", None])
+def test_an_nvidia_smi_that_does_not_answer_names_nobody(
+    does: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visible_gpus, "_PATIENCE", 0.5)
+    if does is not None:
+        program(tmp_path, "nvidia-smi", does)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin" if does else str(tmp_path))
+    assert holders(["0"]) is None
+
+
+def test_bfloat16_before_ampere(one_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def supported(including_emulation: bool) -> bool:
+        return including_emulation
+
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
+    check_dtype("cuda", "float32")
+    check_dtype("cpu", "bfloat16")
+    with pytest.raises(
+        ConfigError, match=r"does not compute in bfloat16; set scoring\.dtype: float32"
+    ):
+        check_dtype("cuda", "bfloat16")
+
+
+def test_before_cuda_is_asked_its_order_is_set_and_products_are_exact(
+    held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a container allows TF32 (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)."""
+    held()
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    orders = []
+    monkeypatch.setattr(
+        torch.cuda,
+        "is_available",
+        lambda: orders.append(os.environ.get("CUDA_DEVICE_ORDER")) or True,
+    )
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert choose_device("auto") == "cuda"
+        assert torch.get_float32_matmul_precision() == "highest"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert set(orders) == {"PCI_BUS_ID"}

@@ -87,7 +87,7 @@ def test_only_its_user_reads_the_effective_file(
     before = os.umask(0o002)  # results that a group shares
     try:
         path = write_effective(config)
-        os.chmod(path, 0o664)  # as an earlier version left it
+        os.chmod(path, 0o664)  # as somebody else may have set it
         assert write_effective(config) == path
     finally:
         os.umask(before)

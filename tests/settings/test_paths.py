@@ -10,7 +10,7 @@ from evaluation.commands.view import _configuration as viewed
 from evaluation.errors import ConfigError
 from evaluation.root import SUITES
 from evaluation.settings.config import load_config, validate_config
-from evaluation.settings.effective import effective_path, names_working_folder, write_effective
+from evaluation.settings.effective import effective_path, write_effective
 from evaluation.settings.planning import plan_stage, stage_suite
 
 STAGE = {"checkpoints": "ckpts", "steps": [1], "suites": ["mine"]}
@@ -109,21 +109,12 @@ def test_the_copy_of_a_run_means_the_same_from_any_folder(
     assert effective_path(load_config(copy)).absolute() == copy
 
 
-def test_a_copy_without_its_working_folder_is_read_as_before(
-    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An earlier version noted none, and a study may be moved."""
+def test_a_study_may_be_moved(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = write_effective(load_config(study)).absolute()
-    assert names_working_folder(copy)
     moved = copy.read_text().replace(str(study.parent), str(tmp_path / "gone"))
     (tmp_path / "moved.yaml").write_text(moved)
-    content = yaml.safe_load(copy.read_text())
-    del content["working_folder"]
-    (tmp_path / "earlier.yaml").write_text(yaml.safe_dump(content))
-    assert not names_working_folder(tmp_path / "earlier.yaml")
     monkeypatch.chdir(tmp_path / "other")
-    for name in ("moved", "earlier"):
-        assert load_config(tmp_path / f"{name}.yaml").results == "results"
+    assert load_config(tmp_path / "moved.yaml").results == "results"
 
 
 def test_view_reads_the_copy_of_a_run_from_any_folder(
@@ -132,17 +123,11 @@ def test_view_reads_the_copy_of_a_run_from_any_folder(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """And says of an earlier one where its paths are looked for."""
-    copy = write_effective(load_config(study)).absolute()
+    write_effective(load_config(study))
     monkeypatch.chdir(tmp_path / "other")
     options = Namespace(results=study.parent / "results", config=Path("config.yaml"))
     assert viewed(options).suites == str(study.parent / "task_suites")
     assert capsys.readouterr().err == ""
-    content = yaml.safe_load(copy.read_text())
-    del content["working_folder"]
-    copy.write_text(yaml.safe_dump({**content, "results": str(options.results)}))
-    assert viewed(options).suites == "task_suites"
-    assert f"they are looked for in {Path.cwd()}" in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_a_missing_suite_says_where_was_looked(file: Path) -> None:

@@ -104,26 +104,6 @@ def test_what_is_set_for_one_stage_goes_before_what_is_set_for_all(tmp_path: Pat
     assert scored(calls) == expected
 
 
-@pytest.mark.parametrize(
-    ("change", "gpu"), [(str, " --gres=gpu:2"), (other_style, " --gpus=a100:2")]
-)
-def test_a_model_that_is_spread_over_two_gpus(
-    tmp_path: Path, change: Callable[[str], str], gpu: str
-) -> None:
-    """Its jobs have twice as much of all, and what is set for one of them stands."""
-    own = "set-resources:\n  score_prefill2:\n    mem_mb: 99000\n"
-    profile = change(SHIPPED).replace("set-resources:\n", own)
-    calls = submitted(tmp_path, profile, scoring={"gpus_per_checkpoint": 2})
-    assert scored(calls) == SINGLE
-    for rule in SINGLE:
-        assert calls[rule].endswith(gpu) or f"{gpu} " in calls[rule]
-        assert "--cpus-per-task=16 " in calls[rule]
-        assert f"--mem {99000 if rule == 'score_prefill2' else 128000} " in calls[rule]
-        assert "--ntasks-per-gpu" not in calls[rule]
-    for rule in PREFILL:
-        assert not re.search("--gres|--gpus", calls[rule])
-
-
 WAITS = """
 echo "$CUDA_VISIBLE_DEVICES" > WORLD/gpu_of_$LIGHTEVAL_STEP
 for _ in $(seq 300); do [ $(ls WORLD/gpu_of_* | wc -l) = 2 ] && break; sleep 0.1; done

@@ -1,4 +1,4 @@
-"""Several checkpoints in one job, or several GPUs for one: the same results, and what failed is named."""
+"""Several checkpoints in one job: the same results, and what failed is named."""
 
 import os
 import shutil
@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -132,44 +131,3 @@ def test_a_run_whose_checkpoints_are_not_all_there_is_scored_singly(world: World
 def test_a_wrong_number_is_one_sentence(world: World, count: int | str) -> None:
     said = refused(planned(world, count, "stage1"))
     assert "score_stage1: checkpoints is" in said
-
-
-GENERATIONS = "tier4_sft_native_generations.jsonl"
-SPREAD = ("score", "--stage", "stage2", "--step", "5", "15")
-"""Two checkpoints in one job; slices, task, probes."""
-
-
-def perplexity(world: World, step: int) -> dict[str, Any]:
-    found: dict[str, Any] = world.read("stage2", "by_checkpoint", f"step_{step}", "tier2_ppl.json")
-    return found
-
-
-def test_the_same_results_as_on_one(world: World, tmp_path: Path) -> None:
-    alone = with_own_results(world, tmp_path / "alone")
-    world.change(scoring={"gpus_per_checkpoint": 2, "device": "cpu"})
-    for one in (alone, world):
-        well(one.evaluation(*SPREAD))
-    for step in (5, 15):
-        own, spread = perplexity(alone, step), perplexity(world, step)
-        assert spread["gpus_per_checkpoint"] == [2]
-        assert "gpus_per_checkpoint" not in own
-        for slices in (spread["slices"], own["slices"]):
-            assert all(entry.pop("seconds") > 0 for entry in slices.values())
-        assert spread["slices"] == own["slices"]
-        written = (of_step(one, step, "stage2") / GENERATIONS for one in (alone, world))
-        assert len({path.read_text() for path in written}) == 1
-
-    world.change(scoring={"gpus_per_checkpoint": 1, "device": "cpu"})
-    well(world.evaluation(*SPREAD))
-    assert "loaded" not in log_of(world, "stage2_step_5")
-    assert perplexity(world, 5)["gpus_per_checkpoint"] == [2]
-
-
-def test_more_gpus_than_layers(world: World) -> None:
-    world.change(scoring={"gpus_per_checkpoint": 3, "device": "cpu"})
-    said = refused(world.evaluation("score", "--stage", "stage1", "--step", "10"))
-    (line,) = [line for line in said.splitlines() if line.startswith("error: ")]
-    assert "gpus_per_checkpoint: 3, but" in line
-    assert "has only 2 layers" in line
-    assert line.endswith("set it to 2 or less")
-    assert "set it to 2 or less" in refused(world.evaluation("doctor", "--stage", "stage1"))

@@ -12,7 +12,7 @@ from evaluation.dependencies.steps import steps_of
 from evaluation.orchestration.hooks import check_targets_first, end, start
 from evaluation.orchestration.internals import Internals, value_of
 from evaluation.orchestration.rule_inputs import RuleInputs, rule_of
-from evaluation.orchestration.score_rules import for_spread_model, score_rules
+from evaluation.orchestration.score_rules import score_rules
 from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.results.stage_files import PAGE, SUMMARY_TABLE
@@ -60,14 +60,6 @@ def set_resources(rule, resources):
     """Override resources of a rule's jobs."""
     if name := name_in_run(rule):
         PART("get_rule")(name).resources.update(resources)
-
-
-def spread_over_gpus(rule, gpus):
-    """Multiply the resources of a rule's jobs by the number of GPUs that they use for one checkpoint."""
-    own = resources_of(rule, like=rule)
-    defaults = PART("resource_settings.default_resources") or {}
-    raw = {name: value_of(resource) for name, resource in defaults.items()}
-    set_resources(rule, for_spread_model(raw, own, gpus))
 
 
 def checkpoints_per_job(plan):

@@ -51,6 +51,5 @@ for _rule in score_rules(INPUTS, checkpoints_per_job):
                 " || recorded $?"
             )
 
-    spread_over_gpus(_rule.name, _rule.plan.gpus)
     if _rule.is_shared:
         set_resources(_rule.name, resources_of(f"score_{_rule.plan.name}"))

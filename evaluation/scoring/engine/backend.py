@@ -13,27 +13,20 @@ from transformers import PreTrainedModel
 
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import CompileError, ConfigError, NotEnoughMemory, ScoringError
+from evaluation.errors import CompileError, NotEnoughMemory, ScoringError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.engine.compile_cache import CompileCache, compile_cache
 from evaluation.scoring.engine.compiled import INDUCTOR
-from evaluation.scoring.engine.device import (
-    check_dtype,
-    choose_device,
-    compiler_fault,
-    limit_threads,
-)
+from evaluation.scoring.engine.device import check_dtype, choose_device, limit_threads
 from evaluation.scoring.engine.faults import gpu_faults, too_little_memory
-from evaluation.scoring.engine.footprint import check_fits
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.check import SHORT, decoding_fault, plain_fault
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.generation.plain import generate_plainly
-from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.self_check import beyond_windows
 from evaluation.scoring.engine.window import BlockNats, Request, Score
-from evaluation.settings.computing import GPUS, Scoring
+from evaluation.settings.computing import Scoring
 
 log = logging.getLogger(__name__)
 
@@ -68,17 +61,15 @@ class EngineBackend:
         self._decoded: dict[int, bool] = {}
         self._cache = cache
         limit_threads()
-        self.device = choose_device(scoring.device, scoring.gpus_per_checkpoint)
+        self.device = choose_device(scoring.device)
         on_cpu = self.device == "cpu"
-        self._replays = scoring.cuda_graphs and scoring.gpus_per_checkpoint == 1 and not on_cpu
+        self._replays = scoring.cuda_graphs and not on_cpu
         self.row_tokens = scoring.cpu_row_tokens if on_cpu else scoring.row_tokens
         self.dtype: str = scoring.dtype
         if self.dtype == "auto":
             self.dtype = "float32" if on_cpu else checkpoint.dtype
         check_dtype(self.device, self.dtype)
         self._compiles = self.device in INDUCTOR and scoring.compile == "auto"
-        if self._compiles and (lacking := compiler_fault()) is not None:
-            self._stop_compiling(lacking)
 
     @property
     def layers(self) -> str:
@@ -91,43 +82,21 @@ class EngineBackend:
         return self.engine.tokens_processed
 
     @functools.cached_property
-    def devices(self) -> list[torch.device]:
-        """Return the devices of the model's layers, one for each GPU of a checkpoint, in their order.
-
-        Raises:
-            ConfigError: When this process sees too few GPUs.
-        """
-        count = self._scoring.gpus_per_checkpoint
-        if self.device == "cpu" or count == 1:
-            return [torch.device(self.device)] * count
-        if count > torch.cuda.device_count():
-            raise ConfigError(
-                f"{GPUS}: {count}, but this process sees {torch.cuda.device_count()} GPUs; ask for as "
-                "many in the profile (docs/slurm.md), or lower it"
-            )
-        return [torch.device("cuda", number) for number in range(count)]
-
-    @functools.cached_property
     def model(self) -> PreTrainedModel:
         """Load the model when it is first needed.
 
         Raises:
-            NotEnoughMemory: When a GPU has too little free memory for the weights.
+            NotEnoughMemory: When the GPU has too little free memory for the weights.
         """
         start = time.perf_counter()
         dtype = getattr(torch, self.dtype)
         try:
             with gpu_faults():
-                if self.device == "cuda":
-                    check_fits(self._checkpoint, dtype, self.devices)
-                model = load_model(self._checkpoint, dtype=dtype, device=self.devices)
-        except NotEnoughMemory:
+                model = load_model(self._checkpoint, dtype=dtype, device=self.device)
+        except NotEnoughMemory as error:
             raise too_little_memory(
-                f"{self._checkpoint.path}: the GPU does not have enough free memory for the weights "
-                f"in {self.dtype}"
+                f"{self._checkpoint.path}: its weights do not fit one GPU in {self.dtype}: {error}"
             ) from None
-        if len(self.devices) > 1:
-            connect_layers(model)
         self._loaded()
         log.info("loaded %s in %.1f s", self._checkpoint.path, time.perf_counter() - start)
         if self._compiled is not None:

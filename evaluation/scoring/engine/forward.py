@@ -39,7 +39,7 @@ class Engine(PreparedModel):
     Args:
         model: A loaded model, which other code may use between passes.
         row_tokens: Row budget of a forward pass, in tokens.
-        device: Device of the model's first layer: `cpu` or `cuda`.
+        device: Device of the model: `cpu` or `cuda`.
         compiler: Backend of `torch.compile` for its layers; None: uncompiled.
     """
 

@@ -81,8 +81,8 @@ class Pending:
 
 
 def gives_float32(part: torch.Tensor) -> bool:
-    """Return whether a product of a narrow dtype can output float32: on CUDA, not on CPU or ROCm."""
-    return part.is_cuda and part.dtype != torch.float32 and torch.version.hip is None
+    """Return whether a product of a narrow dtype can output float32: on CUDA, not on a CPU."""
+    return part.is_cuda and part.dtype != torch.float32
 
 
 class Head:
@@ -105,7 +105,6 @@ class Head:
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return the logits (Q, V) of hidden states (Q, D) in float32, on the head's device."""
-        hidden = hidden.to(self.device)
         if gives_float32(hidden):
             logits = torch.mm(hidden, self.weight.T, out_dtype=torch.float32)
         else:

@@ -1,7 +1,7 @@
 """Compute log-probabilities of requests and of blocks of text; both are rows of batches.
 
 While a pass runs, a thread packs the rows of the next passes. The scores of a pass are fetched only
-after the next pass has begun, on several GPUs after as many passes as GPUs: so no GPU has to wait.
+after the next pass has begun, so that a GPU does not wait.
 """
 
 import contextlib
@@ -132,12 +132,11 @@ def _run(engine: Engine, work: PackedWork, label: str | None) -> Totals:
         for group in engine.groups(work.lengths, is_text=work.is_text)
     )
     begun: deque[tuple[Batch, Pending]] = deque()
-    devices = len({parameter.device for parameter in engine.model.parameters()})
     bar = progress(label, sum(work.lengths), "tok")
     with bar, ahead(batches, AHEAD) as packed, engine.prepared():
         for batch in packed:
             begun.append((batch, engine.launch(batch)))
-            if len(begun) > devices:
+            if len(begun) > 1:
                 _add(engine, work, totals, *begun.popleft())
             bar.update(batch.real_tokens)
         while begun:

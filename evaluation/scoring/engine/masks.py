@@ -8,7 +8,6 @@ Letters: B rows, S tokens of a row, N blocks of a row.
 """
 
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
 
 import torch
 from torch.nn.attention.flex_attention import BlockMask
@@ -26,11 +25,6 @@ Mask = torch.Tensor | BlockMask
 Masks = Mask | None | dict[str, Mask | None]
 MaskMaker = Callable[[torch.Tensor, torch.Tensor, int | None], Mask]
 MaskRule = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-
-_RULES: WeakKeyDictionary[MaskRule, tuple[torch.Tensor, torch.Tensor, int | None]] = (
-    WeakKeyDictionary()
-)
-"""Depth, end and window from which each sparse mask's rule was made."""
 
 
 def layer_windows(config: PretrainedConfig) -> dict[str, int | None] | int | None:
@@ -160,8 +154,6 @@ def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> Bl
         depth_low, depth_high = _extremes(depth, blocks)
         some &= depth_low[:, :, None] - depth_high[:, None, :] < window
         full &= depth_high[:, :, None] - depth_low[:, None, :] < window
-    rule = _rule(depth, end, window)
-    _RULES[rule] = depth, end, window
     partial_count, partial_index = _listed(some & ~full)
     full_count, full_index = _listed(full)
     return BlockMask.from_kv_blocks(
@@ -170,16 +162,10 @@ def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> Bl
         full_count,
         full_index,
         BLOCK_SIZE=BLOCK,
-        mask_mod=rule,
+        mask_mod=_rule(depth, end, window),
         seq_lengths=(length, length),
         compute_q_blocks=False,  # only gradients need them
     )
-
-
-def moved_mask(mask: BlockMask, device: torch.device) -> BlockMask:
-    """Return a mask of `block_mask` on another device; it is made anew, as its rule holds tensors."""
-    depth, end, window = _RULES[mask.mask_mod]
-    return mask if depth.device == device else block_mask(depth.to(device), end.to(device), window)
 
 
 def _extremes(values: torch.Tensor, blocks: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -33,7 +33,7 @@ class PreparedModel:
 
     Args:
         model: A loaded model, which other code may use between passes.
-        device: Device of the model's first layer: `cpu` or `cuda`.
+        device: Device of the model: `cpu` or `cuda`.
         compiler: Backend of `torch.compile` for its layers, `inductor` on a GPU; None: uncompiled.
     """
 
@@ -137,8 +137,7 @@ def _compiled_layers(model: PreTrainedModel, compiler: Compiler) -> Iterator[Non
             f"{type(model).__name__} does not name its decoder layers (`_no_split_modules`), so they "
             "cannot be compiled for a GPU"
         )
-    most = MOST_GRAPHS * len({next(layer.parameters()).device for layer in layers})
-    limits = {"recompile_limit": most, "accumulated_recompile_limit": 4 * most}
+    limits = {"recompile_limit": MOST_GRAPHS, "accumulated_recompile_limit": 4 * MOST_GRAPHS}
     for layer in layers:
         layer.forward = partial(compiled(type(layer).forward, compiler), layer)
     try:

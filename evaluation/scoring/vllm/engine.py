@@ -88,11 +88,10 @@ class Vllm:
     def _memory_share(self) -> float:
         """Return the share of a device's memory that vLLM may take; of a CPU's, only what is usable counts."""
         share = self.job.plan.config.generation.memory_share
-        usable = usable_memory() if self.job.backend.device == "cpu" else None
-        if usable is None:
+        if self.job.backend.device != "cpu":
             return share
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return share * min(1.0, usable / total)
+        return share * min(1.0, usable_memory() / total)
 
     def _threads(self) -> dict[str, str]:
         """Return the variable that gives vLLM on a CPU as many threads as this process has."""
@@ -113,7 +112,6 @@ class Vllm:
             "model": str(folder / "model"),
             "tokenizer": str(write_plain_copy(plan.tokenizer_folder, folder / "tokenizer")),
             "dtype": dtype,
-            "gpus": plan.config.scoring.gpus_per_checkpoint,
             "window": max(len(request.tokens) + request.max_new_tokens for request, _ in samples),
             "together": TOGETHER,
             "memory_share": self._memory_share(),

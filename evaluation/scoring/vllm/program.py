@@ -2,10 +2,9 @@
 
     python -m evaluation.scoring.vllm.program FOLDER
 
-`FOLDER/request.json`   `model`, `tokenizer` (folders), `dtype`, `gpus`, `is_cpu`, `window` (tokens),
-                        `memory_share`, `together`, `stopping` (a list of `eos`, ids, and `stop`,
-                        strings), `vocabulary` (number of ids that may be chosen; null if the model has
-                        no others)
+`FOLDER/request.json`   `model`, `tokenizer` (folders), `dtype`, `is_cpu`, `window` (tokens), `memory_share`,
+                        `together`, `stopping` (a list of `eos`, ids, and `stop`, strings), `vocabulary`
+                        (number of ids that may be chosen; null if the model has no others)
 `FOLDER/cases.jsonl`    a line for each answer: `tokens` of its prompt, `max_new_tokens`, `temperature`,
                         `top_p`, `top_k`, `seed`, and `stopping`, an index into that list
 
@@ -38,7 +37,6 @@ def main(folder: Path) -> None:
         model=request["model"],
         tokenizer=request["tokenizer"],
         dtype=request["dtype"],
-        tensor_parallel_size=request["gpus"],
         max_model_len=request["window"],
         gpu_memory_utilization=request["memory_share"],
         generation_config="vllm",  # no defaults of the model's: only the settings of the cases

@@ -147,8 +147,7 @@ class DecodingBatch:
 
     def _open(self, example: Prefix) -> None:
         """Make the slots, as many as fit the memory, from the first prompt."""
-        fitting = rows_in_memory(example, self._columns, self._vocabulary)
-        self.most = min(self.most, fitting or self.most)
+        self.most = min(self.most, rows_in_memory(example, self._columns, self._vocabulary))
         log.info("decoding %d answers at once", self.most)
         self._slots, self._is_open = Slots(self.most, example), True
 
@@ -244,7 +243,7 @@ def generate(
     Args:
         vocabulary: Number of ids that may be chosen.
         batch: Most rows that are decoded at once; fewer if free memory is for fewer. None: MOST.
-        replays: Whether steps are replayed as CUDA graphs; the model's layers must be on one device.
+        replays: Whether steps are replayed as CUDA graphs.
 
     Raises:
         NonFiniteError: When the model returns NaN or infinity; it names the prompt.

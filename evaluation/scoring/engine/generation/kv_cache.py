@@ -6,9 +6,8 @@ filled from its first column on, so a token's column is its position.
 Letters: B rows, H heads of keys and values, G queries of each, T columns, D width of a head.
 """
 
-import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -52,14 +51,6 @@ class PrefillCache:
         self.layers: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._before, self._windows, self._positions = before, windows, positions
         self._masks: dict[int | None, torch.Tensor | None] = {}
-
-    def to(self, device: torch.device) -> Self:
-        """Return this cache for layers on another device."""
-        if device == self._positions.device:
-            return self
-        moved = copy.copy(self)
-        moved._positions, moved._masks = self._positions.to(device), {}
-        return moved
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
@@ -158,15 +149,6 @@ class DecodingStep:
             .view(rows, 1, 1, width)
             for window in set(windows)
         }
-
-    def to(self, device: torch.device) -> Self:
-        """Return this step for layers on another device, where their slots are."""
-        if device == self._rows.device:
-            return self
-        moved = copy.copy(self)
-        moved._rows, moved._places = self._rows.to(device), self._places.to(device)
-        moved._masks = {window: mask.to(device) for window, mask in self._masks.items()}
-        return moved
 
     def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float

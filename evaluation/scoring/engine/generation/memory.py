@@ -1,10 +1,8 @@
-"""Decide how many answers are decoded at once: as many as fit the free memory of each device.
+"""Decide how many answers are decoded at once: as many as fit the free memory.
 
 A decoding step reads all weights once, however many rows it has. So on a GPU, more rows cost little more
 time, until their keys and values are as large as the weights.
 """
-
-from collections import Counter
 
 import torch
 
@@ -24,30 +22,21 @@ _PER_LOGIT = 48
 """Bytes for each row and id of the vocabulary: logits, shares, sorted shares and their running sums."""
 
 
-def rows_in_memory(example: Prefix, columns: int, vocabulary: int) -> int | None:
-    """Return how many rows fit, from a prompt's keys and values; None where memory is not planned.
+def rows_in_memory(example: Prefix, columns: int, vocabulary: int) -> int:
+    """Return how many rows fit, from a prompt's keys and values.
 
     Args:
         columns: Tokens of the longest prompt with its answer.
     """
-    needed: Counter[torch.device] = Counter()
-    for keys, values in zip(example.keys, example.values, strict=True):
-        parts = [part.shape[0] * part.shape[2] * part.dtype.itemsize for part in (keys, values)]
-        needed[keys.device] += sum(parts)
-    rows = [
-        free * SHARE / (columns * _WIDER * size + vocabulary * _PER_LOGIT)
-        for device, size in needed.items()
-        if (free := free_bytes(device)) is not None
-    ]
-    return max(1, int(min(rows))) if rows else None
+    parts = (*example.keys, *example.values)
+    size = sum(part.shape[0] * part.shape[2] * part.dtype.itemsize for part in parts)
+    free = free_bytes(parts[0].device)
+    return max(1, int(free * SHARE / (columns * _WIDER * size + vocabulary * _PER_LOGIT)))
 
 
-def free_bytes(device: torch.device) -> int | None:
-    """Return a device's free memory, with what this process has reserved and does not use.
-
-    None if that is unknown, as on a CPU of another system than Linux.
-    """
+def free_bytes(device: torch.device) -> int:
+    """Return a device's free memory, with what this process has reserved and does not use."""
     if device.type != "cuda":
-        return usable_memory() if device.type == "cpu" else None
+        return usable_memory()
     reserved = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return torch.cuda.mem_get_info(device)[0] + reserved

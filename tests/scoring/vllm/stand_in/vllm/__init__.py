@@ -31,7 +31,7 @@ class LLM:
     def __init__(self, *, model: str, tokenizer: str, dtype: str, **told: Any) -> None:
         assert set(told) == {
             *("max_model_len", "gpu_memory_utilization", "generation_config"),
-            *("enable_prefix_caching", "trust_remote_code", "tensor_parallel_size"),
+            *("enable_prefix_caching", "trust_remote_code"),
             *("enforce_eager", "enable_chunked_prefill"),
         }
         assert told["enforce_eager"]

@@ -1,4 +1,4 @@
-"""Completions whose text earlier versions read otherwise are read anew from their ids."""
+"""Answers that a new protocol may grade again are not generated again."""
 
 import dataclasses
 import json
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from evaluation import protocol
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
@@ -15,7 +14,6 @@ from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.settings import tiers
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
-from evaluation.tokenizers.fast import FastTokenizer
 from tests.workflow.world import ANSWERED, FIRST_LETTER, World, ask_for_answers
 
 TASK: dict[str, Any] = {
@@ -24,11 +22,6 @@ TASK: dict[str, Any] = {
     "verifiers": {"strict": FIRST_LETTER},
     "limit": 6,
 }
-
-
-def _other(text: str) -> str:
-    """What another way of reading ids could make of a text."""
-    return text.replace(":", ";")  # the model writes nothing else
 
 
 def texts(plan: StagePlan) -> list[str]:
@@ -59,20 +52,3 @@ def test_answers_of_an_earlier_protocol_are_verified_anew(
     assert texts(plan) == before
     result = json.loads((step_subject(plan, 5).folder / "tier5_verified.json").read_text())
     assert result["protocol"] == "tier5-10"
-
-
-def test_text_is_read_anew_and_nothing_is_generated(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = texts(ask_for_answers(world, {"sums": TASK}))
-    plain = FastTokenizer.decode
-    monkeypatch.setattr(FastTokenizer, "decodes_anywhere", False)
-    monkeypatch.setattr(FastTokenizer, "decode", lambda self, ids: _other(plain(self, ids)))
-    monkeypatch.setattr(protocol, "PREFILL_TOKENIZER", "another")
-
-    monkeypatch.setattr(EngineBackend, "answers", generate)
-    plan = ask_for_answers(world, {"sums": TASK})
-    assert texts(plan) == [_other(text) for text in before] != before
-    assert texts(plan) == [_other(text) for text in before]
-    stopped = ask_for_answers(world, {"sums": {**TASK, "stop": [_other(before[0])[:2]]}})
-    assert texts(stopped)[0] == ""
