@@ -189,7 +189,7 @@ $(SUITES): $(wildcard task_suites/*.yaml) demo/demo_clusters.yaml demo/demo_veri
 	python -m demo.suites task_suites $(@D)
 	@touch $@
 
-$(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
+$(LADDER): $(MODEL)/config.json demo/ladder.py demo/nanotron_writer.py | $(SUITES)
 	rm -rf $(@D)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@

@@ -17,7 +17,7 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
-from evaluation.checkpoints.import_hf import import_hf
+from demo.nanotron_writer import import_hf
 from evaluation.files import write_json
 from evaluation.reporting.terminal import as_table
 from tests.slurm import cluster

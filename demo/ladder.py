@@ -18,8 +18,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from demo.nanotron_writer import import_hf
 from demo.wheels import command_line
-from evaluation.checkpoints.import_hf import import_hf
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages

@@ -4,12 +4,10 @@
 
 With less noise than its bridge a step must be significantly better on Tier2's mean, with more
 significantly worse and meet no objective; no slice, task or rate may tell the opposite; and the step with
-the least noise must be the recommended one, or the least bad. All steps add the same noise, so a merge of
-them has the mean of their amounts; it may be named where that step is not significantly different.
+the least noise must be the recommended one, or the least bad.
 """
 
 import argparse
-import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,23 +18,11 @@ from evaluation.errors import EvaluationError
 from evaluation.results.delta_rows import DeltaRow
 from evaluation.results.deltas_file import DELTAS, StageDeltas
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
-from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
 
 NOISE = {(rung.stage, rung.step): rung.noise for rung in LADDER}
-
-
-def candidate_noise(plan: StagePlan) -> dict[Candidate, float]:
-    """Return how much noise each step and each merge of a stage has, relative to the weights."""
-    noise: dict[Candidate, float] = {
-        step: amount for (stage, step), amount in NOISE.items() if stage == plan.name
-    }
-    for name, recipe in plan.stage.merges.items():
-        members = recipe.members(plan.name)
-        noise[name] = math.fsum(weight * NOISE[stage, step] for stage, step, weight in members)
-    return noise
 
 
 def disagreements(plan: StagePlan) -> list[str]:
@@ -49,24 +35,21 @@ def disagreements(plan: StagePlan) -> list[str]:
     if bridge is None or bridge.stage is None or bridge.step is None:
         return []
     content = StageDeltas.read(plan.results / DELTAS)
-    noise = candidate_noise(plan)
+    noise = {step: amount for (stage, step), amount in NOISE.items() if stage == plan.name}
     found = []
     for entry in content.verdicts:
-        name = f"{plan.name} {candidate_label(entry.candidate)}"
-        is_better = noise[entry.candidate] < NOISE[bridge.stage, bridge.step]
-        own = [delta for delta in content.deltas if delta.candidate == entry.candidate]
+        name = f"{plan.name} step {entry.step}"
+        is_better = noise[entry.step] < NOISE[bridge.stage, bridge.step]
+        own = [delta for delta in content.deltas if delta.step == entry.step]
         found += [f"{name}: {said}" for said in _against(own, is_better)]
         if not is_better and entry.verdict != "not met":
             found.append(f"{name}: a planted regression is {entry.verdict}")
-    best = min(noise, key=lambda candidate: noise[candidate])
+    best = min(noise, key=lambda step: noise[step])
     advice = Recommendation.read(plan.results / RECOMMENDATION)
-    advised = advice.candidate
-    is_close = advice.merge is not None and best in (one.candidate for one in advice.similar)
-    if advised != best and not is_close:
-        named = "nothing" if advised is None else candidate_label(advised)
-        found.append(
-            f"{plan.name}: {named} is named, not {candidate_label(best)}, which has the least noise"
-        )
+    advised = advice.step
+    if advised != best:
+        named = "nothing" if advised is None else f"step {advised}"
+        found.append(f"{plan.name}: {named} is named, not step {best}, which has the least noise")
     return found
 
 

@@ -30,6 +30,9 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("value", "z_loss"): "leave it out: losses decide tier2",
     ("key", "gpus_per_checkpoint"): "a model has one GPU; score a larger one by a `command`",
     ("key", "processes"): "a checkpoint has one GPU; for many completions set `engine: vllm`",
+    ("key", "merges"): "write the mean with `merge`, and list its folder in `checkpoints`",
+    ("option", "--merge"): "write the mean with the command `merge`, and list it as a step",
+    ("command", "import-hf"): "list the Hugging Face folder in `checkpoints` as it is",
 }
 """The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind of verifier, a
 format, a suite), a command, an option."""

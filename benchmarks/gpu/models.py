@@ -16,8 +16,8 @@ from typing import Any
 import torch
 import yaml
 
+from demo.nanotron_writer import write_parameters
 from evaluation.checkpoints.architecture import parse_architecture
-from evaluation.checkpoints.save import write_parameters
 from evaluation.errors import OutputError
 
 WINDOW = 2048

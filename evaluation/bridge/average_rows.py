@@ -19,14 +19,13 @@ from evaluation.bridge.means import decisive_deltas, gain_interval
 from evaluation.bridge.previous_stage import noise_before
 from evaluation.results.read import read_results
 from evaluation.results.stage_files import AverageRow
-from evaluation.settings.candidates import Candidate, steps_among
 from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
 
 
 def average_rows(
     plan: StagePlan,
-    deltas: Mapping[Candidate, Sequence[Delta]],
+    deltas: Mapping[int, Sequence[Delta]],
     before: Sequence[Sequence[Delta]],
 ) -> Iterator[dict[str, Any]]:
     """Yield each objective with `average`, judged by the mean over the last checkpoints, if there are enough.
@@ -34,7 +33,7 @@ def average_rows(
     Args:
         before: Deltas of the last checkpoints of the bridge's own stage (`previous_stage`).
     """
-    steps = steps_among(deltas)
+    steps = sorted(deltas)
     for number, objective in enumerate(plan.stage.objective):
         if objective.average is None or len(steps) < objective.average:
             continue

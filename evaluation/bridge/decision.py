@@ -17,18 +17,17 @@ from evaluation.bridge.recipes import noise_of
 from evaluation.bridge.simultaneous_intervals import Leaves, leaves, simultaneous_alpha
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
-from evaluation.settings.candidates import Candidate, steps_among
 from evaluation.settings.objectives import Objective
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedStep:
-    """A step or merge with a verdict for each objective in order, corrected for the choice among all steps.
+    """A step with a verdict for each objective in order, corrected for the choice among all steps.
 
     `own_verdict` is the verdict that it would have as the only step.
     """
 
-    step: Candidate
+    step: int
     verdict: ObjectiveVerdict
     objectives: Sequence[ObjectiveRow]
     own_verdict: ObjectiveVerdict | None = None
@@ -87,14 +86,14 @@ def headline_of(objectives: Sequence[Objective | ObjectiveRow]) -> int:
 def decide(
     stage: str,
     objectives: Sequence[Objective],
-    deltas: Mapping[Candidate, Sequence[Delta]],
+    deltas: Mapping[int, Sequence[Delta]],
     awaited: int = 0,
     before: Sequence[Sequence[Delta]] = (),
 ) -> Decision:
     """Judge all steps of a stage together, each corrected for the choice among all of them.
 
     Args:
-        deltas: Deltas of each step or merge against the bridge, of `needed_deltas` at least.
+        deltas: Deltas of each step against the bridge, of `needed_deltas` at least.
         awaited: Number of steps still to come, which share the alpha.
         before: Deltas of the last checkpoints of the bridge's own stage (`previous_stage`).
 
@@ -120,7 +119,7 @@ def decide(
         judged.append(
             JudgedStep(step=step, verdict=verdict, objectives=rows, own_verdict=conjunction(alone))
         )
-    judged = _with_recipes(judged, objectives, decisive, list(deltas), before)
+    judged = _with_recipes(judged, objectives, decisive, before)
     headline = headline_of(objectives)
     return Decision(
         steps=judged,
@@ -136,12 +135,10 @@ def _with_recipes(
     judged: Sequence[JudgedStep],
     objectives: Sequence[Objective],
     decisive: Sequence[Sequence[Delta]],
-    candidates: Sequence[Candidate],
     before: Sequence[Sequence[Delta]],
 ) -> list[JudgedStep]:
-    """Return steps whose objectives also have the interval with the noise of checkpoints; merges have none."""
-    steps = steps_among(candidates)
-    places = [candidates.index(step) for step in steps]
+    """Return steps whose objectives also have the interval with the noise of checkpoints."""
+    places = sorted(range(len(judged)), key=lambda place: judged[place].step)
     noises = []
     for objective, of_all in zip(objectives, decisive, strict=True):
         ours = noise_of([of_all[i].estimate for i in places], of_all[0].item)
@@ -150,9 +147,8 @@ def _with_recipes(
     for number, verdict in enumerate(judged):
         own = list(verdict.objectives)
         for place, (objective, of_all) in enumerate(zip(objectives, decisive, strict=True)):
-            if verdict.step in steps:
-                recipe = recipe_row(objective, of_all[number], own[place], *noises[place])
-                own[place] = own[place].model_copy(update={"recipe": recipe})
+            recipe = recipe_row(objective, of_all[number], own[place], *noises[place])
+            own[place] = own[place].model_copy(update={"recipe": recipe})
         rows.append(replace(verdict, objectives=own))
     return rows
 

@@ -17,9 +17,9 @@ from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.checkpoints.subjects import previous_folders
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.results.read import Results, read_results, tiers_in
-from evaluation.settings.candidates import FEWEST
 from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.requested_steps import FEWEST
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import mean_differences
 from evaluation.results.objective_rows import NoiseRow
-from evaluation.settings.candidates import FEWEST, last_ones
+from evaluation.settings.requested_steps import FEWEST, last_ones
 
 
 def noise_of(of_all: Sequence[Estimate], item: str) -> Scatter | None:

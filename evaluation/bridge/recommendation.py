@@ -13,12 +13,6 @@ from typing import Any
 from evaluation.bridge.decision import Decision, JudgedStep
 from evaluation.bridge.estimate import ALPHA
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
-from evaluation.settings.candidates import (
-    Candidate,
-    candidate_columns,
-    candidate_label,
-    candidate_rank,
-)
 from evaluation.settings.objectives import Objective
 
 KINDS: Mapping[ObjectiveVerdict, str] = {
@@ -50,12 +44,11 @@ def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list
 def in_order(steps: Sequence[JudgedStep], headline: int) -> list[JudgedStep]:
     """Return steps in the order in which they would be named, each if those before it did not exist."""
 
-    def rank(step: JudgedStep) -> tuple[int, float, bool, int, str]:
-        is_merge, number, name = candidate_rank(step.step)  # of equal ones, the latest step
+    def rank(step: JudgedStep) -> tuple[int, float, int]:
         if step.breaks_a_keep:
-            return -len(KINDS), -step.excess_loss, not is_merge, number, name
+            return -len(KINDS), -step.excess_loss, step.step
         gain = step.objectives[headline].gain
-        return -list(KINDS).index(step.verdict), gain, not is_merge, number, name
+        return -list(KINDS).index(step.verdict), gain, step.step  # of equal ones, the latest step
 
     return sorted(steps, key=rank, reverse=True)
 
@@ -64,7 +57,7 @@ def recommend(
     stage: str,
     objectives: Sequence[Objective],
     decision: Decision | None,
-    paths: Mapping[Candidate, str],
+    paths: Mapping[int, str],
     *,
     is_open: bool = False,
 ) -> dict[str, Any]:
@@ -83,10 +76,10 @@ def recommend(
     headline = decision.headline
     best, pool = choose(decision.steps, headline)
     similar = _not_behind(decision, best, pool)
-    named = {best.step, *(entry["merge"] or entry["step"] for entry in similar)}
+    named = {best.step, *(entry["step"] for entry in similar)}
     return {
         "stage": stage,
-        **candidate_columns(best.step),
+        "step": best.step,
         "checkpoint": paths[best.step],
         "meets": best.verdict == "met",
         "kind": KINDS[best.verdict],
@@ -109,7 +102,7 @@ def recommend(
 
 
 def _runner_up(
-    decision: Decision, best: JudgedStep, pool: Sequence[JudgedStep], named: Collection[Candidate]
+    decision: Decision, best: JudgedStep, pool: Sequence[JudgedStep], named: Collection[int]
 ) -> dict[str, Any] | None:
     """Return the step that is chosen among the others.
 
@@ -129,7 +122,7 @@ def _runner_up(
         why = "which loses what the objective keeps"
     else:
         why = f"whose objective is {step.verdict}"
-    return {**candidate_columns(step.step), "verdict": step.verdict, "why": why}
+    return {"step": step.step, "verdict": step.verdict, "why": why}
 
 
 def _of_recipe(best: JudgedStep) -> list[str]:
@@ -145,7 +138,7 @@ def _other(
     step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int
 ) -> dict[str, Any]:
     why = _fell_out(step, best, pool, headline)
-    return {**candidate_columns(step.step), "verdict": step.verdict, "why": why}
+    return {"step": step.step, "verdict": step.verdict, "why": why}
 
 
 def _corrected_for(decision: Decision, *, is_open: bool) -> str:
@@ -190,7 +183,7 @@ def _not_behind(
         if i == chosen or (ranking is not None and ranking.behind[i, chosen]):
             continue
         delta = step.objectives[headline].value - best.objectives[headline].value
-        entry: dict[str, Any] = {**candidate_columns(step.step), "delta": delta}
+        entry: dict[str, Any] = {"step": step.step, "delta": delta}
         entry |= {"low": None, "high": None, "p": None}
         if ranking is not None:
             low, high = ranking.interval(i, chosen)
@@ -238,8 +231,6 @@ def _failing(step: JudgedStep) -> str:
 
 def _fell_out(step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int) -> str:
     if step in pool:
-        return (
-            f"its {_headline(step, headline)} is significantly behind {candidate_label(best.step)}"
-        )
+        return f"its {_headline(step, headline)} is significantly behind step {best.step}"
     alone = "; taken alone it would meet the objective" if step.own_verdict == "met" else ""
     return f"{_failing(step)}{alone}"

@@ -27,31 +27,24 @@ from evaluation.results.deltas_file import DELTAS, STAGE_TABLE, StageDeltas, Ste
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
-from evaluation.settings.candidates import (
-    FEWEST,
-    Candidate,
-    candidate_columns,
-    candidate_option,
-    candidate_rank,
-    steps_among,
-)
 from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.requested_steps import FEWEST
 from evaluation.settings.tiers import TIERS
 
 log = logging.getLogger(__name__)
 
 
 def make_deltas(place: Place) -> Made:
-    """Write `bridge_deltas.json` of a step or merge, or say why the two must not be compared."""
-    assert place.candidate is not None
+    """Write `bridge_deltas.json` of a step, or say why the two must not be compared."""
+    assert place.step is not None
     try:
-        return Made([write_deltas(place.plan, place.candidate)])
+        return Made([write_deltas(place.plan, place.step)])
     except EvaluationError as error:
         return Made(error=str(error))
 
 
-def write_deltas(plan: StagePlan, step: Candidate) -> Path:
+def write_deltas(plan: StagePlan, step: int) -> Path:
     """Compare a step with the bridge and write `bridge_deltas.json` into its folder.
 
     Raises:
@@ -63,7 +56,7 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
     deltas = compare(ours, bridge)
     verdicts = objective_verdicts(plan.stage.objective, deltas, plan.name)
     breakdowns = Breakdowns(ours, bridge)
-    about = {"stage": plan.name, **candidate_columns(step)}
+    about = {"stage": plan.name, "step": step}
     content = {
         **about,
         "protocol": protocol.BRIDGE,
@@ -90,7 +83,6 @@ def _origin(side: Results) -> dict[str, Any]:
         "path": header.checkpoint,
         "identity": header.checkpoint_identity,
         "step": header.step,
-        "merge": header.merge,
         "protocols": {name: tier.file.protocol for name, tier in side.tiers.items()},
         "tokenizer": header.tokenizer.identity,
         "sequence_length": header.sequence_length,
@@ -99,20 +91,18 @@ def _origin(side: Results) -> dict[str, Any]:
     }
 
 
-def write_stage(
-    plan: StagePlan, steps: Sequence[Candidate], awaited: Sequence[Candidate] = ()
-) -> None:
+def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = ()) -> None:
     """Write a stage's deltas in long form and its recommendation, from the steps' files.
 
     Steps whose file is missing or damaged are logged and named in both. As long as steps are
     awaited or left out, the recommendation is provisional.
 
     Args:
-        steps: Steps and merges that were compared with the bridge, in the order of rows.
-        awaited: Steps and merges that are expected; those without a usable file are still to come.
+        steps: Steps that were compared with the bridge, in the order of rows.
+        awaited: Steps that are expected; those without a usable file are still to come.
     """
     contents, left_out = _read_steps(plan, steps)
-    to_come = sorted({*awaited, *steps} - contents.keys(), key=candidate_rank)
+    to_come = sorted({*awaited, *steps} - contents.keys())
     outlook = {"left_out": left_out, "provisional": bool(to_come), "awaited": to_come}
     rows = [row.model_dump() for content in contents.values() for row in content.deltas]
     advice, judged = _advice(plan, contents, len(to_come))
@@ -131,13 +121,11 @@ def write_stage(
     write_model(plan.results / RECOMMENDATION, Recommendation, {**advice, **outlook})
 
 
-def _stage_verdict(
-    step: Candidate, content: StepDeltas, judged: JudgedStep | None
-) -> dict[str, Any]:
+def _stage_verdict(step: int, content: StepDeltas, judged: JudgedStep | None) -> dict[str, Any]:
     """Return a step's verdict as corrected for the choice among all steps, where they were judged together."""
     corrected = content if judged is None else judged
     return {
-        **candidate_columns(step),
+        "step": step,
         "verdict": corrected.verdict,
         "own_verdict": content.verdict,
         "objectives": [row.model_dump() for row in corrected.objectives],
@@ -145,26 +133,24 @@ def _stage_verdict(
 
 
 def _advice(
-    plan: StagePlan, contents: Mapping[Candidate, StepDeltas], awaited: int
-) -> tuple[dict[str, Any], dict[Candidate, JudgedStep]]:
+    plan: StagePlan, contents: Mapping[int, StepDeltas], awaited: int
+) -> tuple[dict[str, Any], dict[int, JudgedStep]]:
     """Return the content of `recommendation.json`, without a step where results cannot be read; all verdicts."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     objectives, decision = plan.stage.objective, None
-    deltas: dict[Candidate, list[Delta]] = {}
+    deltas: dict[int, list[Delta]] = {}
     averages: list[dict[str, Any]] = []
     try:
         if objectives and contents:
             bridge = read_results(plan.bridge_folder, plan.tiers)
             deltas = {step: _needed(plan, step, bridge) for step in contents}
             before = []
-            if len(steps_among(deltas)) >= FEWEST or any(goal.average for goal in objectives):
+            if len(deltas) >= FEWEST or any(goal.average for goal in objectives):
                 before = [_needed_deltas(d, objectives) for d in previous_deltas(plan, bridge)]
             decision = decide(plan.name, objectives, deltas, awaited, before)
             averages = list(average_rows(plan, deltas, before))
         advice = recommend(plan.name, objectives, decision, paths, is_open=plan.stage.open_ended)
-        noise = [
-            row.model_dump() for row in item_noise([deltas[step] for step in steps_among(deltas)])
-        ]
+        noise = [row.model_dump() for row in item_noise([deltas[step] for step in sorted(deltas)])]
         judged = {} if decision is None else {step.step: step for step in decision.steps}
         return {**advice, "averages": averages, "noise": noise}, judged
     except (ResultsError, BridgeError) as error:
@@ -172,7 +158,7 @@ def _advice(
         return no_step(plan.name, f"steps cannot be compared: {error}"), {}
 
 
-def _needed(plan: StagePlan, step: Candidate, bridge: Results) -> list[Delta]:
+def _needed(plan: StagePlan, step: int, bridge: Results) -> list[Delta]:
     """Return the deltas that a step is judged by."""
     ours = read_results(plan.step_folder(step), plan.tiers)
     return _needed_deltas(compare(ours, bridge), plan.stage.objective)
@@ -189,9 +175,7 @@ def _needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> 
     ]
 
 
-def _read_steps(
-    plan: StagePlan, steps: Sequence[Candidate]
-) -> tuple[dict[Candidate, StepDeltas], list[str]]:
+def _read_steps(plan: StagePlan, steps: Sequence[int]) -> tuple[dict[int, StepDeltas], list[str]]:
     """Return the steps' files, and a sentence for each that cannot be used."""
     contents, left_out = {}, []
     for step in steps:
@@ -203,9 +187,9 @@ def _read_steps(
     return contents, left_out
 
 
-def _read_step(plan: StagePlan, step: Candidate) -> StepDeltas:
+def _read_step(plan: StagePlan, step: int) -> StepDeltas:
     path, objectives = plan.step_folder(step) / DELTAS, len(plan.stage.objective)
-    again = f"python -m evaluation deltas --stage {plan.name} {candidate_option(step)}"
+    again = f"python -m evaluation deltas --stage {plan.name} --step {step}"
     content = StepDeltas.read(path)
     if len(content.objectives) != objectives:
         raise ResultsError(

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Mapping
 
 from evaluation.checkpoints.format import Checkpoint, text_config
-from evaluation.checkpoints.locations import folders_of
 from evaluation.checkpoints.subjects import stage_subjects
 from evaluation.checkpoints.training import read_training, recorded_revision
 from evaluation.errors import CheckpointError, EvaluationError
@@ -35,11 +34,10 @@ def check_agreement(
     Raises:
         CheckpointError: It disagrees, or it records neither and the stage has no `assume`.
     """
-    for part in checkpoint.parts:
-        _check_tokenizer(plan, part, others)
-        if part.kind == "huggingface":
-            _check_positions(plan, part)
-        _check_length(plan, part, is_bridge)
+    _check_tokenizer(plan, checkpoint, others)
+    if checkpoint.kind == "huggingface":
+        _check_positions(plan, checkpoint)
+    _check_length(plan, checkpoint, is_bridge)
 
 
 def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint, others: Iterable[Checkpoint]) -> None:
@@ -47,7 +45,7 @@ def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint, others: Iterable[C
     if checkpoint.kind == "nanotron" and named is None and plan.stage.assume is None:
         raise _tokenizer_not_recorded(plan, checkpoint)
     if _unknown_names(plan, [named]):
-        other_names = [part.tokenizer_name for other in others for part in other.parts]
+        other_names = [other.tokenizer_name for other in others]
         raise CheckpointError(
             f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
             f"{plan.tokenizer.name!r}; {_also_known_as(plan, _unknown_names(plan, [*other_names, named]))}"
@@ -98,10 +96,9 @@ def unknown_tokenizers(plan: StagePlan, plans: Mapping[str, StagePlan]) -> str |
     names: list[str | None] = []
     with contextlib.suppress(EvaluationError):
         for subject in stage_subjects(plan, plans) if not plan.stage.command else ():
-            for folder in folders_of(subject.checkpoint):
-                with contextlib.suppress(EvaluationError, OSError):
-                    training = read_training(folder)
-                    names.append(training.tokenizer_name if training else None)
+            with contextlib.suppress(EvaluationError, OSError):
+                training = read_training(subject.checkpoint)
+                names.append(training.tokenizer_name if training else None)
     if not (unknown := _unknown_names(plan, names)):
         return None
     return (

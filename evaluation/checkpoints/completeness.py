@@ -23,27 +23,23 @@ SETTLE_SECONDS = 0.5
 
 
 def check_complete(checkpoint: Checkpoint) -> None:
-    """Check that every parameter of each member exists in its shape, and that none is being written.
+    """Check that every parameter exists in its shape, and that none is being written.
 
     Raises:
         IncompleteCheckpoint: A part is missing, or is still being written.
         CheckpointError: Files do not fit the configuration.
         UnsupportedCheckpoint: No class in transformers represents the model.
     """
-    for part in checkpoint.parts:
-        if part.kind == "nanotron":
-            complete_parameters(part)
-        else:
-            check_whole(part)
+    if checkpoint.kind == "nanotron":
+        complete_parameters(checkpoint)
+    else:
+        check_whole(checkpoint)
 
 
 def check_whole(checkpoint: Checkpoint) -> None:
     """Check a model of any class, also one that cannot be loaded here.
 
     The shards of each tensor must cover it exactly, and no writer may be at work on a file.
-
-    Args:
-        checkpoint: A single checkpoint, not a merge.
 
     Raises:
         IncompleteCheckpoint: A part is missing, or is still being written.
@@ -57,9 +53,6 @@ def check_whole(checkpoint: Checkpoint) -> None:
 
 def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, TensorSource]]:
     """Return the parameters of a complete Nanotron checkpoint.
-
-    Args:
-        checkpoint: A single checkpoint, not a merge.
 
     Returns:
         By Nanotron's name, each parameter with the place of its rows in transformers' model.

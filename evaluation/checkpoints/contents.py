@@ -54,9 +54,6 @@ class Contents:
             IncompleteCheckpoint: A file changes while it is read.
             CheckpointError: A file cannot be read.
         """
-        if checkpoint.members:
-            members = [[self.identity(one), weight] for one, weight in checkpoint.members]
-            return fingerprint(members)
         folder = checkpoint.path
         files = {path.relative_to(folder).as_posix(): path for path in checkpoint.weights}
         hashes = self._hashes(folder, files)

@@ -63,13 +63,6 @@ class Checkpoint:
     vocab_size: int
     """Rows of the embedding; with padding more than the tokenizer's vocabulary."""
     dtype: str
-    members: tuple[tuple["Checkpoint", float], ...] = ()
-    """Members of a merge with their weights; `path` and configurations are the main member's."""
-
-    @property
-    def parts(self) -> tuple["Checkpoint", ...]:
-        """The checkpoints whose weights are read: itself, or the members of a merge."""
-        return tuple(one for one, _ in self.members) or (self,)
 
     @property
     def weights(self) -> list[Path]:
@@ -92,8 +85,7 @@ def open_checkpoint(
     Args:
         path: The folder, or one of Nanotron steps, of which `latest.txt` names the one to open.
         use_mup: Whether the model uses muP, for folders without the config.yaml that records it.
-        follow_latest: Whether `latest.txt` is followed; a stage's steps, bridge and merges are folders
-            themselves.
+        follow_latest: Whether `latest.txt` is followed; a stage's steps and bridge are folders themselves.
 
     Raises:
         CheckpointError: There is no checkpoint, it cannot be read, or it contradicts `use_mup`.

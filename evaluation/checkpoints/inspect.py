@@ -83,17 +83,10 @@ def _model(arch: Architecture) -> dict[str, Any]:
 def trained_context(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the context that a model was trained for, which decides how it treats distant positions.
 
-    Args:
-        checkpoint: The checkpoint, or a merge.
-
     Returns:
-        `trained_sequence_length`: tokens of a training sequence, for a merge the most of any member; None
-        if not recorded. `rotary_embedding`: base and scaling in words; None if there is no base.
+        `trained_sequence_length`: tokens of a training sequence; None if not recorded. `rotary_embedding`: base and scaling in words; None if there is no base.
     """
-    lengths = [
-        part.sequence_length for part in checkpoint.parts if part.sequence_length is not None
-    ]
-    values = max(lengths, default=None), _rotary_embedding(checkpoint)
+    values = checkpoint.sequence_length, _rotary_embedding(checkpoint)
     return dict(zip(TRAINED, values, strict=True))
 
 

@@ -17,7 +17,7 @@ from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.nanotron_classes.base import Architecture, common_config
 from evaluation.checkpoints.prefetch import PREFETCH
 from evaluation.checkpoints.pretrained import exceeds_memory, load_pretrained
-from evaluation.checkpoints.weights import load_weights, merged_parameters, put_whole
+from evaluation.checkpoints.weights import load_weights
 from evaluation.errors import UnsupportedCheckpoint
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def load_model(
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> "PreTrainedModel":
-    """Return the checkpoint, or a merge, as a transformers model in evaluation mode, without gradients.
+    """Return the checkpoint as a transformers model in evaluation mode, without gradients.
 
     As in Nanotron, routers of experts stay float32 and compute in it.
 
@@ -59,7 +59,7 @@ def load_model(
 def _load_nanotron(
     checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device
 ) -> "PreTrainedModel":
-    sources = complete_parameters(checkpoint.parts[0])  # all members have the same parameters
+    sources = complete_parameters(checkpoint)
     arch = checkpoint.architecture
     _check_representable(checkpoint, arch)
     try:
@@ -79,10 +79,6 @@ def _load_nanotron(
         )
     for name in zeros:
         parameters[name].detach().zero_()
-    if checkpoint.members:
-        for _, source, mean in merged_parameters(checkpoint):
-            put_whole(mean, source, parameters)
-        return model
     shards = [(shard, source) for one, source in sources.values() for shard in one.shards]
     load_weights(shards, parameters)
     check_unchanged(shard.header for shard, _ in shards)

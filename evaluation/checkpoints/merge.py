@@ -1,94 +1,55 @@
-"""Open a merge like a checkpoint, after a check that its members have the same architecture.
+"""Average checkpoints: the mean of their weights becomes a Hugging Face folder, which a stage can list."""
 
-A merge has the configuration of its main member: that of the largest weight, the last one of equals.
-"""
-
-from dataclasses import fields, replace
+import shutil
+from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 
-from evaluation.checkpoints.config_files import short
-from evaluation.checkpoints.format import Checkpoint, open_checkpoint
-from evaluation.checkpoints.locations import Location, Merge, absent_folder
-from evaluation.checkpoints.model_keys import contradiction
-from evaluation.checkpoints.subjects import Subject
-from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+import torch
+from safetensors import SafetensorError
 
-_ORDER = ("bfloat16", "float16", "float32", "float64")
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.load import load_model
+from evaluation.errors import CheckpointError
+from evaluation.files import temporary_path
+
+_FREE = "_ architectures bos_ dtype eos_ initializer_ max_position_ pad_ transformers_ use_cache"
 
 
-def open_subject(subject: Subject) -> Checkpoint:
-    """Open a checkpoint that a stage scores; raise as `open_location`.
+def write_mean(
+    paths: Sequence[Path], weights: Sequence[float], output: Path, use_mup: bool | None = None
+) -> None:
+    """Write the weighted mean of checkpoints, with the configuration of the last; or raise CheckpointError.
 
-    The stage's `use_mup` is for the engine: a stage's own command reads what it needs.
+    It is computed in float32 (of float64 in that), and saved in their dtype, or one that holds all.
     """
-    stage = subject.plan.stage
-    assumed = None if stage.command else stage.assume
-    return open_location(subject.checkpoint, use_mup=assumed.use_mup if assumed else None)
-
-
-def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpoint:
-    """Open a checkpoint, or a merge of several.
-
-    Args:
-        use_mup: Whether the model uses muP, for folders without the config.yaml that records it.
-
-    Returns:
-        The checkpoint; a merge has its main member's path and configurations, and all members.
-
-    Raises:
-        CheckpointError: A member does not exist, or differs in its model from the main one.
-        UnsupportedCheckpoint: Nanotron did not save a member.
-    """
-    if isinstance(location, Path):
-        return open_checkpoint(location, use_mup=use_mup, follow_latest=False)
-    check_members(location)
-    members = [
-        (open_checkpoint(path, use_mup=use_mup, follow_latest=False), weight)
-        for path, weight in location.members
-    ]
-    number = max(range(len(members)), key=lambda i: (members[i][1], i))
-    main = members[number][0]
-    for one, _ in members:
-        _check_alike(location.name, main, one)
-    dtypes = {one.dtype for one, _ in members}
-    is_wide = len(dtypes) > 1 and "float64" not in dtypes
-    return replace(
-        main,
-        step=None,
-        dtype="float32" if is_wide else max(dtypes, key=_ORDER.index),
-        members=tuple(members),
-    )
-
-
-def check_members(merge: Merge) -> None:
-    """Raise CheckpointError if a member's folder holds no checkpoint; it need not be complete."""
-    absent = absent_folder(merge)
-    if absent is not None:
-        raise CheckpointError(
-            f"{absent}: no checkpoint there, but it is a member of the merge {merge.name}; wait until "
-            "it is saved, restore it, or take it out of `merges`"
-        )
-
-
-def _check_alike(name: str, main: Checkpoint, checkpoint: Checkpoint) -> None:
-    """Raise an error with the first key that differs if two members are not of the same model."""
-    if checkpoint.kind != "nanotron":
-        raise UnsupportedCheckpoint(
-            f"{checkpoint.path}: a Hugging Face folder, which cannot be a member of the merge {name}; import "
-            "it first with `python -m evaluation import-hf`"
-        )
-    key = contradiction(main.model_config, checkpoint.model_config)
-    if key is not None:
-        values = short(checkpoint.model_config.get(key)), short(main.model_config.get(key))
-    else:
-        ours, theirs = main.architecture, checkpoint.architecture
-        names = [field.name for field in fields(ours) if field.name != "positions"]
-        different = [key for key in names if getattr(ours, key) != getattr(theirs, key)]
-        if not different:
-            return
-        key = different[0]
-        values = short(getattr(theirs, key)), short(getattr(ours, key))
-    raise CheckpointError(
-        f"{checkpoint.path}: `{key}` is {values[0]}, but {values[1]} in {main.path}: different models cannot "
-        f"be merged; take one of them out of the merge {name}"
-    )
+    if output.exists():
+        raise CheckpointError(f"{output}: is there already; remove it or choose another")
+    *others, last = [open_checkpoint(p, use_mup=use_mup, follow_latest=False) for p in paths]
+    dtype = reduce(torch.promote_types, (getattr(torch, one.dtype) for one in (*others, last)))
+    exact = torch.promote_types(dtype, torch.float32)
+    model, total = load_model(last, dtype=dtype), weights[-1]
+    mean = {name: part.to(exact) for name, part in model.named_parameters()}
+    ours = model.config.to_dict()
+    for one, weight in zip(others, weights, strict=False):
+        other, total = load_model(one, dtype=dtype), total + weight
+        theirs = other.config.to_dict()
+        different = [key for key in ours if ours[key] != theirs.get(key)]
+        if keys := [key for key in different if not key.startswith(tuple(_FREE.split()))]:
+            raise CheckpointError(
+                f"{one.path}: another model than {last.path}, by `{keys[0]}`; leave one out"
+            )
+        for name, part in other.named_parameters():
+            mean[name].lerp_(part.to(exact), weight / total)  # equal ones stay the same to the bit
+    for name, part in model.named_parameters():
+        part.copy_(mean[name])
+    temporary = temporary_path(output)
+    try:
+        model.save_pretrained(temporary)
+        for path in temporary.iterdir():  # safetensors makes files that only their owner can read
+            path.chmod(temporary.stat().st_mode & 0o666)
+        temporary.rename(output)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{output}: cannot be written ({error}); free disk space") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -38,19 +38,6 @@ _SIZES = (
 )
 
 
-def load_config(checkpoint: Checkpoint) -> Any:
-    """Return a Hugging Face folder's configuration with all defaults.
-
-    Raises:
-        CheckpointError: transformers cannot load it.
-        UnsupportedCheckpoint: The model is quantized, or the folder holds an adapter.
-    """
-    with _errors_as_sentences(checkpoint):
-        return transformers.AutoConfig.from_pretrained(
-            checkpoint.path, local_files_only=True, trust_remote_code=False
-        )
-
-
 def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
     """Return a Hugging Face folder's model on the CPU, with all of its weights from there.
 

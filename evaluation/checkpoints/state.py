@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.config_files import CONFIG_FILES
-from evaluation.checkpoints.locations import Location, folders_of, real_location
 from evaluation.checkpoints.trainings import training_id
 from evaluation.fingerprints import fingerprint
 
@@ -31,8 +30,8 @@ _THREADS = 8
 """On a parallel file system each `stat` waits for a server; threads wait at the same time."""
 
 
-def checkpoint_state(location: Location) -> State:
-    """Return the state of a checkpoint's configurations and weights, or of all members of a merge.
+def checkpoint_state(folder: Path) -> State:
+    """Return the state of a checkpoint's configurations and weights.
 
     Weights count even without a configuration: if they differ from those that were scored, the
     checkpoint is broken, not deleted.
@@ -40,38 +39,31 @@ def checkpoint_state(location: Location) -> State:
     Returns:
         Sorted digests; empty if none of its files exists.
     """
-    folders = folders_of(location)
-    return tuple(sorted(one for path in folders for one in _scored_state(path)))
-
-
-def _scored_state(folder: Path) -> State:
     top = os.path.realpath(folder)
     configurations = (entry for entry in _entries(top) if entry.name in CONFIG_FILES)
     weights = (entry for entry in _weights(top) if entry.name.endswith(_WEIGHTS))
     return tuple(sorted(filter(None, map(_digest, chain(configurations, weights)))))
 
 
-def checkpoint_states(locations: Iterable[Location]) -> dict[Location, State]:
+def checkpoint_states(folders: Iterable[Path]) -> dict[Path, State]:
     """Return the states of many checkpoints, in their order; read in parallel, duplicates once."""
-    locations = list(dict.fromkeys(locations))
+    folders = list(dict.fromkeys(folders))
     with ThreadPoolExecutor(_THREADS) as pool:
-        return dict(zip(locations, pool.map(checkpoint_state, locations), strict=True))
+        return dict(zip(folders, pool.map(checkpoint_state, folders), strict=True))
 
 
-def recorded_state(location: Location) -> dict[str, Any]:
+def recorded_state(folder: Path) -> dict[str, Any]:
     """Return the record of its scores' checkpoint: its state, its training, and where links lead now."""
     return {
-        "checkpoint_state": checkpoint_state(location),
-        "location": real_location(location),
-        "training": training_id(location),
+        "checkpoint_state": checkpoint_state(folder),
+        "location": os.path.realpath(folder),
+        "training": training_id(folder),
     }
 
 
-def folder_state(location: Location) -> str:
-    """Return one digest of all files of a checkpoint or merge; empty if there are none."""
-    entries = [
-        one for path in folders_of(location) for one in _state(_below(os.path.realpath(path)))
-    ]
+def folder_state(folder: Path) -> str:
+    """Return one digest of all files of a checkpoint; empty if there are none."""
+    entries = list(_state(_below(os.path.realpath(folder))))
     return fingerprint(entries) if entries else ""
 
 

@@ -1,4 +1,4 @@
-"""Which checkpoints a stage evaluates: its steps on disk, its merges, and its bridge."""
+"""Which checkpoints a stage evaluates: its steps on disk, and its bridge."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,20 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evaluation.checkpoints.locations import Location, Merge
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.errors import CheckpointError, ConfigError
-from evaluation.settings.candidates import (
-    Candidate,
-    StepInterval,
-    Steps,
-    candidate_folder,
-    is_requested,
-    last_ones,
-)
 from evaluation.settings.checkpoint_folders import ListedCheckpoint, named_steps
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.steps import step_named, step_of_folder
-from evaluation.wording import first_few, no_such
+from evaluation.settings.requested_steps import StepInterval, Steps, is_requested, last_ones
+from evaluation.settings.steps import results_folder, step_named, step_of_folder
+from evaluation.wording import first_few
 
 
 @dataclass(frozen=True)
@@ -27,34 +20,36 @@ class Subject:
     """A checkpoint that a stage scores, and the folder of its results."""
 
     plan: StagePlan
-    checkpoint: Location
+    checkpoint: Path
     step: int | None
-    role: Literal["step", "merge", "bridge"]
+    """The step of its folder, also of a bridge; None if the folder's name has none."""
+    role: Literal["step", "bridge"]
     folder: Path
 
     @property
-    def candidate(self) -> Candidate | None:
-        """A step's number or a merge's name; None for the bridge."""
-        if isinstance(self.checkpoint, Merge):
-            return self.checkpoint.name
+    def own_step(self) -> int | None:
+        """Which step of the stage it is; None for the bridge."""
         return self.step if self.role == "step" else None
-
-    @property
-    def merge(self) -> str | None:
-        """Name of the merge; None for a step or the bridge."""
-        return self.checkpoint.name if isinstance(self.checkpoint, Merge) else None
 
     @property
     def label(self) -> str:
         """Its name in messages."""
-        return self.plan.label(self.candidate)
+        return self.plan.label(self.own_step)
 
     @property
     def log(self) -> Path:
         """Log of the job that scores it."""
-        if self.candidate is None:
-            return self.plan.bridge_log
-        return self.plan.step_log(self.candidate)
+        step = self.own_step
+        return self.plan.bridge_log if step is None else self.plan.step_log(step)
+
+    def open(self) -> Checkpoint:
+        """Open the checkpoint; raise as `open_checkpoint`.
+
+        The stage's `use_mup` is for the engine: a stage's own command reads what it needs.
+        """
+        assumed = None if self.plan.stage.command else self.plan.stage.assume
+        use_mup = assumed.use_mup if assumed else None
+        return open_checkpoint(self.checkpoint, use_mup=use_mup, follow_latest=False)
 
 
 def find_steps(
@@ -125,16 +120,6 @@ def stage_steps(plan: StagePlan) -> tuple[int, ...]:
     return find_steps(Path(plan.stage.checkpoints), plan.stage.steps, plan.stage.listed)
 
 
-def stage_candidates(plan: StagePlan) -> tuple[Candidate, ...]:
-    """Return the stage's steps in order, then its merges."""
-    return (*stage_steps(plan), *plan.stage.merges)
-
-
-def candidates_so_far(plan: StagePlan) -> tuple[Candidate, ...]:
-    """Return the stage's candidates; only its merges as long as there is no checkpoint."""
-    return (*steps_so_far(plan), *plan.stage.merges)
-
-
 def steps_so_far(plan: StagePlan) -> tuple[int, ...]:
     """Return the stage's steps; none where `find_steps` raises an error, as without a checkpoint."""
     try:
@@ -144,25 +129,9 @@ def steps_so_far(plan: StagePlan) -> tuple[int, ...]:
 
 
 def stage_subjects(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[Subject]:
-    """Return a stage's checkpoints: steps in order, merges, and the bridge, maybe of another stage."""
-    subjects = [candidate_subject(plan, candidate) for candidate in stage_candidates(plan)]
+    """Return a stage's checkpoints: steps in order, and the bridge, maybe of another stage."""
+    subjects = [step_subject(plan, step) for step in stage_steps(plan)]
     return subjects if plan.stage.bridge is None else [*subjects, bridge_subject(plan, plans)]
-
-
-def candidate_subject(plan: StagePlan, candidate: Candidate) -> Subject:
-    """Return a step of a stage by its number, or a merge by its name.
-
-    Raises:
-        ConfigError: The stage has no such merge.
-    """
-    if isinstance(candidate, int):
-        return step_subject(plan, candidate)
-    if candidate not in plan.stage.merges:
-        raise ConfigError(
-            f"stages.{plan.name}.merges: {no_such('merge', candidate, plan.stage.merges)}"
-        )
-    merge = Merge(candidate, plan.members(candidate))
-    return Subject(plan, merge, None, "merge", plan.step_folder(candidate))
 
 
 def step_subject(plan: StagePlan, step: int) -> Subject:
@@ -186,7 +155,7 @@ def previous_folders(plan: StagePlan) -> list[Path]:
     last = steps[-1] if bridge.step is None else bridge.step
     folder = Path(owner.results or Path(plan.config.results) / bridge.stage)
     before = last_ones(sorted(step for step in steps if step <= last))
-    return [folder / "by_checkpoint" / candidate_folder(step) for step in before]
+    return [folder / "by_checkpoint" / results_folder(step) for step in before]
 
 
 def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.config_files import Keys, exists, parse_json, parse_yaml, read_text
-from evaluation.checkpoints.locations import Location, Merge
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.fingerprints import file_checksum
 
@@ -111,17 +110,15 @@ def _step(content: dict[str, Any], path: Path) -> int | None:
     return step
 
 
-def consumed_tokens(location: Location) -> int | None:
-    """Return the tokens that training has seen; None if not recorded, as for imports, and for a merge.
+def consumed_tokens(checkpoint: Path) -> int | None:
+    """Return the tokens that training has seen; None if not recorded.
 
     No score depends on it, so an unreadable file is only logged.
     """
-    if isinstance(location, Merge):
-        return None
-    path = location / METADATA
+    path = checkpoint / METADATA
     try:
         metas = parse_json(path).get("metas") if exists(path) else None
-        tokens = _consumed(metas, location) if isinstance(metas, dict) else None
+        tokens = _consumed(metas, checkpoint) if isinstance(metas, dict) else None
     except CheckpointError as error:
         log.warning("tokens seen are not known: %s", error)
         return None
@@ -129,12 +126,10 @@ def consumed_tokens(location: Location) -> int | None:
     return tokens if tokens or is_untrained else None
 
 
-def metadata_state(location: Location) -> str | None:
-    """Return the checksum of a checkpoint's metadata; None if it cannot be read, and for a merge."""
-    if isinstance(location, Merge):
-        return None
+def metadata_state(checkpoint: Path) -> str | None:
+    """Return the checksum of a checkpoint's metadata; None if it cannot be read."""
     try:
-        return file_checksum(location / METADATA)
+        return file_checksum(checkpoint / METADATA)
     except OSError:
         return None
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.checkpoints.config_files import exists, parse_json, parse_yaml, read_text
-from evaluation.checkpoints.locations import Location, Merge
 from evaluation.errors import CheckpointError
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.settings.steps import step_named
@@ -26,19 +25,17 @@ class TrainingId(NamedTuple):
     course: str
 
 
-def training_id(location: Location) -> TrainingId | None:
-    """Return the training that saved a checkpoint; None for a merge, and without a configuration."""
-    if isinstance(location, Merge):
-        return None
+def training_id(checkpoint: Path) -> TrainingId | None:
+    """Return the training that saved a checkpoint; None without a configuration."""
     try:
-        content = _configuration(location)
+        content = _configuration(checkpoint)
     except CheckpointError:  # reported where the checkpoint is opened
         return None
     general = content.get("general")
     seed = general.get("seed") if isinstance(general, dict) else None
     kept = {key: content.get(key) for key in _KEPT} if "model" in content else content
     course = {key: content.get(key) for key in _CHANGEABLE if key in content}
-    folder = str(location.parent.resolve())
+    folder = str(checkpoint.parent.resolve())
     return TrainingId(folder, _digest([kept, seed]), _digest(course))
 
 

@@ -1,4 +1,4 @@
-"""Read shards straight into a model's parameters by several threads, and compute the means of merges.
+"""Read shards straight into a model's parameters by several threads.
 
 A single reader leaves a parallel file system idle most of the time, and copies no more than about a
 GB a second from the page cache. Besides the model, memory holds one chunk for each reader. For a GPU,
@@ -17,18 +17,15 @@ from dataclasses import dataclass
 import torch
 
 from evaluation.allowance import usable_cores
-from evaluation.checkpoints.completeness import check_unchanged, complete_parameters
 from evaluation.checkpoints.config_files import open_file
-from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import TORCH_NAMES
 from evaluation.checkpoints.mapping import Target, TensorSource
-from evaluation.checkpoints.shards import Parameter, Shard, Slices
+from evaluation.checkpoints.shards import Shard, Slices
 from evaluation.errors import IncompleteCheckpoint
 
 READERS = {"cpu": 4, "cuda": 8}
 """Number of reading threads for each kind of device."""
 
-_WHOLE = "whole"
 _CHUNK_BYTES = 4 << 20
 _TASK_BYTES = 64 << 20
 """Consecutive bytes of a file that one thread reads as one task."""
@@ -165,19 +162,6 @@ class _WeightReader:
         return buffer[:size]
 
 
-def put_whole(
-    whole: torch.Tensor, source: TensorSource, parameters: Mapping[str, torch.Tensor]
-) -> None:
-    """Copy a whole tensor to the parameters that take its rows."""
-    for target in source.targets:
-        rows = whole[target.start : target.stop]
-        place = (
-            (target.offset, target.offset + len(rows)),
-            *((0, size) for size in rows.shape[1:]),
-        )
-        _put(rows, target, place, parameters[target.name].detach())
-
-
 def _put(values: torch.Tensor, target: Target, place: Slices, parameter: torch.Tensor) -> None:
     """Copy values, in the shape of the region `place`, into the parameter that takes them."""
     region = parameter.transpose(1, 2) if target.transposed else parameter
@@ -213,55 +197,3 @@ def _values(buffer: torch.Tensor, chunk: _Chunk) -> torch.Tensor:
     """Return the values in a buffer, cut to the chunk's columns."""
     rows = buffer.view(_dtype(chunk.shard)).view(-1, *chunk.shard.entry.shape[1:])
     return rows[(slice(None), *(slice(*pair) for pair in chunk.local[1:]))]
-
-
-def merged_parameters(merge: Checkpoint) -> Iterator[tuple[Parameter, TensorSource, torch.Tensor]]:
-    """Yield the parameters of a merge, a tensor at a time, as a running mean in float32.
-
-    After a member of weight w, with weights that sum to W including w,
-
-        mean += (w / W) (member - mean)
-
-    so that the mean of equal members is bit-identical to them, whatever their weights. Each
-    operation is rounded by itself, so that every machine gets the same bits. If all members saved
-    the tensor in the same dtype, the mean is rounded to it: the scored model is the one that
-    `write_merge` writes. Memory holds two tensors, the mean and a member's.
-
-    Yields:
-        The main member's parameter, the targets of its rows, and the mean of all members (whole shape).
-
-    Raises:
-        IncompleteCheckpoint: A member is incomplete, or changes while it is read.
-        CheckpointError: A member is unsound.
-        UnsupportedCheckpoint: No class in transformers represents the model.
-    """
-    parameters = {part.path: complete_parameters(part) for part in merge.parts}
-    for name, (parameter, source) in parameters[merge.path].items():
-        parts = [(parameters[one.path][name][0], weight) for one, weight in merge.members]
-        yield parameter, source, _mean(parts)
-    check_unchanged(
-        shard.header
-        for each in parameters.values()
-        for one, _ in each.values()
-        for shard in one.shards
-    )
-
-
-def _mean(parts: list[tuple[Parameter, float]]) -> torch.Tensor:
-    """Return the mean, in the common dtype of all parts; if they differ, in that of the computation."""
-    dtypes = {_dtype(part.shards[0]) for part, _ in parts}
-    exact = torch.float64 if torch.float64 in dtypes else torch.float32
-    (first, total), *others = parts
-    mean = _whole(first, exact)
-    for part, weight in others:
-        total += weight
-        mean.add_(_whole(part, exact).sub_(mean).mul_(weight / total))
-    return mean.to(dtypes.pop()) if len(dtypes) == 1 else mean
-
-
-def _whole(parameter: Parameter, dtype: torch.dtype) -> torch.Tensor:
-    """Read all shards of a parameter into one tensor."""
-    whole = torch.empty(parameter.shape, dtype=dtype)
-    source = TensorSource(parameter.shape, (Target(_WHOLE, 0, parameter.shape[0]),))
-    load_weights(((shard, source) for shard in parameter.shards), {_WHOLE: whole})
-    return whole

@@ -26,7 +26,7 @@ def add_command(
     name: str | None = None,
     **keywords: Any,
 ) -> argparse.ArgumentParser:
-    """Add a command with a line of help, by default named after its function: `_import_hf` runs `import-hf`."""
+    """Add a command with a line of help, by default named after its function: `_bridge_table` runs `bridge-table`."""
     name = name or run.__name__.strip("_").replace("_", "-")
     command = commands.add_parser(name, help=help, **keywords)
     command.set_defaults(run=run)
@@ -69,13 +69,12 @@ def print_json(model: "FileModel") -> None:
     print(json.dumps(model.model_dump(mode="json"), indent=1), flush=True)
 
 
-def add_candidates(
+def add_subjects(
     command: argparse.ArgumentParser, *, bridge: bool, steps: str = "steps of the stage"
 ) -> None:
-    """Add the options that name steps, merges or the bridge of a stage."""
+    """Add the options that name steps or the bridge of a stage."""
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("--step", type=whole_number(0), nargs="+", action="extend", help=steps)
-    which.add_argument("--merge", type=a_name, nargs="+", help="merges of the stage, by name")
     if bridge:
         which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
 
@@ -83,12 +82,12 @@ def add_candidates(
 def asked_subjects(
     options: argparse.Namespace, plan: "StagePlan", plans: "Mapping[str, StagePlan]"
 ) -> "list[Subject]":
-    """Return the steps or merges named on the command line, each once, or the stage's bridge."""
-    from evaluation.checkpoints.subjects import bridge_subject, candidate_subject
+    """Return the steps named on the command line, each once, or the stage's bridge."""
+    from evaluation.checkpoints.subjects import bridge_subject, step_subject
 
     if getattr(options, "bridge", False):
         return [bridge_subject(plan, plans)]
-    return [candidate_subject(plan, one) for one in dict.fromkeys(options.merge or options.step)]
+    return [step_subject(plan, one) for one in dict.fromkeys(options.step)]
 
 
 def chosen_plans(

@@ -48,7 +48,7 @@ def _add_import(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--checkpoint",
         type=a_name,
         required=True,
-        help="whose they are: a step of the stage, a merge's name, or `bridge`",
+        help="whose they are: a step of the stage, or `bridge`",
     )
     command.add_argument(
         "--engine", type=a_name, help="name of the engine (default: that of the format)"

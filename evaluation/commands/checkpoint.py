@@ -1,4 +1,4 @@
-"""`inspect`, `verify`, `import-hf`, `merge`: commands for a single checkpoint."""
+"""`inspect`, `verify`, `merge`: commands for a single checkpoint."""
 
 import argparse
 import json
@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING
 
 from evaluation.commands import (
     Commands,
-    a_name,
     a_path,
     add_command,
-    add_configured,
-    chosen_plans,
-    configured_plans,
     finite_number,
     whole_number,
 )
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `inspect`, `verify`, `import-hf` and `merge`."""
+    """Add `inspect`, `verify` and `merge`."""
     command = add_command(
         commands, _inspect, "show what a checkpoint contains, and whether it is complete"
     )
@@ -35,27 +31,14 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
     _add_verify(commands)
 
-    command = add_command(
-        commands, _import_hf, "convert a Hugging Face folder to a Nanotron checkpoint"
-    )
-    command.add_argument("source", type=a_path, help="Hugging Face folder")
-    command.add_argument("target", type=a_path, help="folder that gets STEP/ and latest.txt")
-    command.add_argument(
-        "--tp", type=whole_number(1), default=1, help="tensor parallelism (%(default)s)"
-    )
-    command.add_argument(
-        "--step", type=whole_number(0), default=0, help="step number (%(default)s)"
-    )
-    command.add_argument("--sequence-length", type=whole_number(2), help="recorded in config.yaml")
-    command.add_argument(
-        "--tokenizer", type=a_name, help="name recorded in config.yaml (default: SOURCE)"
-    )
-
-    command = add_configured(
-        commands, _merge, "write a configured merge as a checkpoint", stage=True
-    )
-    command.add_argument("--name", type=a_name, required=True, help="name of the merge")
-    command.add_argument("--output", type=a_path, required=True, help="folder of the checkpoint")
+    command = add_command(commands, _merge, "write the mean of checkpoints, which a stage can list")
+    command.add_argument("folder", type=a_path, nargs="+", help="checkpoints, or a folder of steps")
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--last", type=whole_number(2), help="how many of the last steps")
+    which.add_argument("--steps", type=whole_number(0), nargs="+", help="which steps")
+    command.add_argument("--weights", type=finite_number(0), nargs="+", help="(default: all equal)")
+    add_use_mup(command)
+    command.add_argument("--output", type=a_path, required=True, help="folder of the mean")
 
 
 def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -147,44 +130,21 @@ def _against_nanotron(checkpoint: "Checkpoint", options: argparse.Namespace) -> 
     return max(errors.values())
 
 
-def _import_hf(options: argparse.Namespace) -> int:
-    """Convert a Hugging Face folder to a Nanotron checkpoint, and print its folder."""
-    from evaluation.checkpoints.import_hf import import_hf as write
-
-    _check_import(options)
-    print(
-        write(
-            options.source,
-            options.target,
-            tp=options.tp,
-            step=options.step,
-            sequence_length=options.sequence_length,
-            tokenizer_name=options.tokenizer,
-        )
-    )
-    return 0
-
-
 def _merge(options: argparse.Namespace) -> int:
-    """Write a configured merge as a checkpoint, and print its folder."""
-    from evaluation.checkpoints.agreement import check_agreement
-    from evaluation.checkpoints.merge import open_subject
-    from evaluation.checkpoints.save import write_merge
-    from evaluation.checkpoints.subjects import candidate_subject
+    """Average checkpoints, and print the folder of their mean."""
+    from evaluation.checkpoints.merge import write_mean
+    from evaluation.checkpoints.subjects import find_steps
+    from evaluation.settings.checkpoint_folders import step_folder
 
-    (plan,) = chosen_plans(options, configured_plans(options)).values()
-    checkpoint = open_subject(candidate_subject(plan, options.name))
-    check_agreement(plan, checkpoint)
-    write_merge(checkpoint, options.output)
+    paths = options.folder
+    if options.last or options.steps:
+        steps = options.steps or find_steps(paths[0], "all")[-options.last :]
+        paths = [step_folder(paths[0], step) for step in steps]
+    weights = options.weights or [1.0] * len(paths)
+    if len(paths) < (options.last or 2) or len(weights) != len(paths) or not all(weights):
+        raise ConfigError(
+            f"{len(paths)} checkpoints: give {options.last or 2} or more, and weights above 0 for all or none"
+        )
+    write_mean(paths, weights, options.output, options.use_mup)
     print(options.output)
     return 0
-
-
-def _check_import(options: argparse.Namespace) -> None:
-    """Raise ConfigError if the target is a file, or the source folder or inside it."""
-    target = options.target
-    if target.exists() and not target.is_dir():
-        raise ConfigError(f"{target}: is a file; give a folder, which gets STEP/ and latest.txt")
-    source, place = (Path(os.path.realpath(path)) for path in (options.source, target))
-    if place.is_relative_to(source):
-        raise ConfigError(f"{target}: is {options.source} or inside it; give another folder")

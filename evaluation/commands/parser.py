@@ -20,7 +20,7 @@ from evaluation.commands import (
     watch,
 )
 from evaluation.version import __version__
-from evaluation.withdrawn import instead
+from evaluation.withdrawn import Kind, instead
 from evaluation.wording import did_you_mean
 
 GROUPS = (init, prefill, score, watch, stage_results, view, compare, export, answers, checkpoint)
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         choices = list(map(str, action.choices or ()))
         if choices and value not in choices:
-            kind = "command" if isinstance(action.choices, dict) else "value"
+            kind: Kind = "command" if isinstance(action.choices, dict) else "value"
             if withdrawn := instead(kind, str(value)):
                 raise argparse.ArgumentError(action, f"{value!r} {withdrawn}")
             hint = did_you_mean(str(value), choices)
@@ -57,12 +57,10 @@ class Parser(argparse.ArgumentParser):
         words = self._typed[: self._typed.index("--")] if "--" in self._typed else self._typed
         for word in (word.partition("=")[0] for word in words):
             if word.startswith("--") and not any(name.startswith(word) for name in names):
-                hint = instead("option", word) or did_you_mean(word, names)
-                message += (
-                    f"; option {word} {hint}"
-                    if instead("option", word)
-                    else hint and f"; no option {word}{hint}"
-                )
+                if withdrawn := instead("option", word):
+                    message += f"; {word} {withdrawn}"
+                elif hint := did_you_mean(word, names):
+                    message += f"; no option {word}{hint}"
         self.print_usage(sys.stderr)
         print(f"{self.prog}: error: {message}", file=sys.stderr)
         self.exit(2)

@@ -10,10 +10,10 @@ from evaluation.commands import (
     Commands,
     a_name,
     a_path,
-    add_candidates,
     add_command,
     add_configured,
     add_json,
+    add_subjects,
     asked_subjects,
     configured_plans,
     print_json,
@@ -46,7 +46,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
     command = add_configured(commands, _score, "score checkpoints of a stage (offline)", stage=True)
     several = "steps of the stage; several share the visible GPUs"
-    add_candidates(command, bridge=True, steps=several)
+    add_subjects(command, bridge=True, steps=several)
     command.add_argument(
         "--scores-only", action="store_true", help="do not write tier files; `collect` does"
     )

@@ -5,12 +5,12 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from evaluation.checkpoints.subjects import candidate_subject, candidates_so_far
+from evaluation.checkpoints.subjects import step_subject, steps_so_far
 from evaluation.commands import (
     Commands,
-    add_candidates,
     add_configured,
     add_json,
+    add_subjects,
     asked_subjects,
     chosen_plans,
     plans_with_known_steps,
@@ -33,7 +33,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
             command = add_configured(commands, _make, step.help, stage=stage, name=step.words)
             command.set_defaults(made=step.name)
             if step.of_checkpoint:
-                add_candidates(command, bridge=step.scope == "checkpoint")
+                add_subjects(command, bridge=step.scope == "checkpoint")
     add_json(
         add_configured(
             commands, _bridge_table, "show each stage's deltas and verdicts", stage=False
@@ -92,15 +92,9 @@ def _status(options: argparse.Namespace) -> int:
 
     plans = plans_with_known_steps(options)
     chosen, outdated = chosen_plans(options, plans), Outdated(plans)
-    candidates = {name: candidates_so_far(plan) for name, plan in chosen.items()}
-    outdated.look_at(
-        candidate_subject(chosen[name], candidate)
-        for name in chosen
-        for candidate in candidates[name]
-    )
-    statuses = {
-        name: stage_status(plan, candidates[name], outdated) for name, plan in chosen.items()
-    }
+    steps = {name: steps_so_far(plan) for name, plan in chosen.items()}
+    outdated.look_at(step_subject(chosen[name], step) for name in chosen for step in steps[name])
+    statuses = {name: stage_status(plan, steps[name], outdated) for name, plan in chosen.items()}
     if options.json:
         print_json(Status.model_validate_json(json.dumps({"stages": statuses})))
     else:

@@ -12,7 +12,7 @@ from pathlib import Path
 from evaluation.dependencies.caches import check_current, stage_entries
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.places import Place, Target, candidate_places, place_of
+from evaluation.dependencies.places import Place, Target, place_of, step_places
 from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, Step, sources
 from evaluation.errors import ResultsError
 from evaluation.settings.config import load_config
@@ -75,15 +75,15 @@ class CommandInputs:
                     check_current(caches, entry)
 
     def _error(self, step: Step, places: Sequence[Place]) -> ResultsError:
-        """Return the error on outputs of one stage: a command takes steps, merges or the bridge."""
+        """Return the error on outputs of one stage: a command takes steps or the bridge."""
         plan, options, named = places[0].plan, "", ""
         if step.of_checkpoint:
             mine = [place for place in places if place.plan.name == plan.name]
-            kind = min(map(_kind, mine), key=("step", "merge", "bridge").index)
-            names = [str(place.candidate) for place in mine if _kind(place) == kind]
-            options = " --bridge" if kind == "bridge" else f" --{kind} {' '.join(names)}"
-            first = next(place for place in mine if _kind(place) == kind)
-            named = f", {kind}s {', '.join(names)}," if len(names) > 1 else f", {first.label},"
+            steps = [place for place in mine if place.step is not None]
+            names = [str(place.step) for place in steps]
+            options = f" --step {' '.join(names)}" if steps else " --bridge"
+            first = (steps or mine)[0]
+            named = f", steps {', '.join(names)}," if len(names) > 1 else f", {first.label},"
         of_stage = step.scope != "run"
         what = f"the {step.noun}{f' of {plan.name}' if of_stage else ''}{named}"
         stage = f" --stage {plan.name}" if of_stage else ""
@@ -92,12 +92,6 @@ class CommandInputs:
             f"{self.config}: {what} are damaged, or were made from other settings, data or checkpoints "
             f"than there are now; run `python -m evaluation {command}`"
         )
-
-
-def _kind(place: Place) -> str:
-    if place.candidate is None:
-        return "bridge"
-    return "step" if isinstance(place.candidate, int) else "merge"
 
 
 def check_run(config: Path) -> None:
@@ -111,4 +105,4 @@ def check_run(config: Path) -> None:
         plans = plan_stages(listed)
         inputs = CommandInputs(config, plans)
         for plan in plans.values():
-            inputs.check(COLLECT, candidate_places(plan))
+            inputs.check(COLLECT, step_places(plan))

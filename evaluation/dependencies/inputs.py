@@ -1,8 +1,8 @@
 """Record the caches and checkpoint files that scores and results are made from; compare them later."""
 
+import os
 from typing import Any
 
-from evaluation.checkpoints.locations import real_location
 from evaluation.checkpoints.state import is_left_of, recorded_state
 from evaluation.checkpoints.training import metadata_state
 from evaluation.dependencies.caches import (
@@ -47,7 +47,7 @@ def are_scores_of(record: Record, records: Records, place: Place, view: View) ->
         return False
     if state := view.state(checkpoint):
         return is_left_of(state, about.get("checkpoint_state"))
-    return bool(about.get("location") == real_location(checkpoint))
+    return bool(about.get("location") == os.path.realpath(checkpoint))
 
 
 def result_inputs(place: Place) -> dict[str, Any]:

@@ -11,11 +11,9 @@ from typing import Any
 
 from evaluation import protocol
 from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.locations import Merge, absent_folder
 from evaluation.checkpoints.subjects import (
-    candidate_subject,
-    candidates_so_far,
     previous_folders,
+    steps_so_far,
 )
 from evaluation.dependencies.other_runs import references, run_state
 from evaluation.dependencies.places import Place
@@ -50,8 +48,7 @@ def _is_file(path: Path) -> bool:
 def score_parts(place: Place, records: Records) -> dict[str, Any]:
     """Return everything except caches and checkpoint, which the record lists separately."""
     del records
-    plan, location = place.plan, place.subject.checkpoint
-    members = location.members if isinstance(location, Merge) else ()
+    plan = place.plan
     return {
         "protocols": {name: TIERS[name].scoring for name in plan.tiers},
         "attention": _attention(plan),
@@ -62,8 +59,7 @@ def score_parts(place: Place, records: Records) -> dict[str, Any]:
         "command": command_state(plan),
         "allow_shorter_sequences": plan.stage.allow_shorter_sequences,
         "assume": plan.stage.assume and plan.stage.assume.model_dump(),
-        "checkpoint": str(location),
-        **({"weights": [weight for _, weight in members]} if members else {}),
+        "checkpoint": str(place.subject.checkpoint),
         "items": {TIERS[name].section: sorted(_items(plan, name)) for name in plan.tiers},
         **_decoding(plan),
     }
@@ -91,7 +87,6 @@ def collect_parts(place: Place, records: Records) -> dict[str, Any]:
         "protocols": {name: TIERS[name].protocol for name in plan.tiers},
         "stage": plan.name,
         "step": subject.step,
-        **({"merge": subject.merge} if subject.merge else {}),
         "role": subject.role,
         "items": {
             name: {key: item.model_dump(mode="json") for key, item in _items(plan, name).items()}
@@ -114,13 +109,13 @@ def _verification(plan: StagePlan) -> dict[str, Any]:
 
 
 def deltas_parts(place: Place, records: Records) -> dict[str, Any]:
-    """Return what the deltas of a step or merge depend on."""
+    """Return what the deltas of a step depend on."""
     del records
     plan = place.plan
     return {
         "protocol": protocol.BRIDGE,
         "stage": plan.name,
-        "step": place.candidate,
+        "step": place.step,
         "objective": [objective.model_dump() for objective in plan.stage.objective],
     }
 
@@ -129,8 +124,8 @@ def tables_parts(place: Place, records: Records) -> dict[str, Any]:
     """Return what a stage's tables depend on."""
     del records
     plan = place.plan
-    steps = candidates_so_far(plan)
-    deleted = [step for step in steps if absent_folder(candidate_subject(plan, step).checkpoint)]
+    steps = steps_so_far(plan)
+    deleted = [step for step in steps if configuration_file(plan.checkpoint(step)) is None]
     return {
         "protocol": [protocol.BRIDGE, protocol.REPORT],
         "run": Path(plan.config.results).name,  # its name on the page

@@ -23,10 +23,10 @@ from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CheckpointError
 from evaluation.records import FOLDER, read_record
-from evaluation.settings.candidates import is_requested
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stage
+from evaluation.settings.requested_steps import is_requested
 from evaluation.settings.steps import step_named
 
 log = logging.getLogger(__name__)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.records import read_record
-from evaluation.settings.candidates import is_requested
 from evaluation.settings.config import Config, load_config
-from evaluation.settings.steps import step_named
+from evaluation.settings.requested_steps import is_requested
+from evaluation.settings.steps import step_named, step_of_results
 from evaluation.settings.tiers import TIERS
 
 log = logging.getLogger(__name__)
@@ -41,11 +41,6 @@ def run_folders(path: Path) -> dict[str, list[Path]]:
         raise ResultsError(
             f"{error.filename or path}: cannot be read ({error.strerror}); give yourself access to it"
         ) from None
-
-
-def step_of(folder: Path) -> int:
-    """Return the step of a folder `step_N` of results."""
-    return int(folder.name.removeprefix("step_"))
 
 
 def is_scored(folder: Path) -> bool:
@@ -91,7 +86,7 @@ def _configured(path: Path) -> dict[str, list[Path]]:
     for name, stage in config.stages.items():
         folder = Path(stage.results or Path(config.results) / name)
         by_stage[name] = [
-            step for step in _steps_in(folder) if is_requested(step_of(step), stage.steps)
+            step for step in _steps_in(folder) if is_requested(step_of_results(step), stage.steps)
         ]
     return by_stage
 
@@ -110,14 +105,15 @@ def _steps_of_run(stage: Path) -> list[Path]:
     Others were left by an earlier configuration, or by a training that was restarted.
     """
     tables = read_record(stage, TABLES)
-    candidates = tables.about.get("candidates") if tables else None
+    steps = tables.about.get("steps") if tables else None
     folders = list(_steps_in(stage))
-    if not isinstance(candidates, list):
+    if not isinstance(steps, list):
         return folders
-    others = tuple(str(step_of(folder)) for folder in folders if step_of(folder) not in candidates)
+    found = {step_of_results(folder): folder for folder in folders}
+    others = tuple(str(step) for step in found if step not in steps)
     if others:
         _warn_of_others(stage, others)
-    return [folder for folder in folders if step_of(folder) in candidates]
+    return [folder for step, folder in found.items() if step in steps]
 
 
 @functools.cache
@@ -132,7 +128,7 @@ def _warn_of_others(stage: Path, steps: tuple[str, ...]) -> None:
 def _steps_in(stage: Path) -> Iterator[Path]:
     if (stage / CHECKPOINTS).is_dir():  # a glob would skip unreadable folders
         folders = [path for path in (stage / CHECKPOINTS).iterdir() if _is_step(path)]
-        yield from sorted(folders, key=step_of)
+        yield from sorted(folders, key=step_of_results)
 
 
 def _is_step(folder: Path) -> bool:

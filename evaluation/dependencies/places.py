@@ -9,11 +9,10 @@ from typing import Literal
 from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
-    candidate_subject,
-    candidates_so_far,
     previous_folders,
+    step_subject,
+    steps_so_far,
 )
-from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 
 Plans = Mapping[str, StagePlan]
@@ -30,8 +29,8 @@ class Place:
 
     folder: Path
     plans: tuple[StagePlan, ...]
-    candidate: Candidate | None = None
-    """The step or merge; None for a bridge, a stage or a run."""
+    step: int | None = None
+    """The step; None for a bridge, a stage or a run."""
     find: Callable[[], Subject] | None = field(default=None, compare=False)
 
     @property
@@ -48,12 +47,12 @@ class Place:
     @property
     def is_bridge(self) -> bool:
         """Whether it has the results of a stage's bridge."""
-        return self.find is not None and self.candidate is None
+        return self.find is not None and self.step is None
 
     @property
     def label(self) -> str:
         """The checkpoint's name in messages."""
-        return self.plan.label(self.candidate)
+        return self.plan.label(self.step)
 
 
 Target = Place | Subject | StagePlan | Plans
@@ -65,23 +64,18 @@ def place_of(target: Target) -> Place:
     if isinstance(target, Place):
         return target
     if isinstance(target, Subject):
-        return Place(target.folder, (target.plan,), target.candidate, lambda: target)
+        return Place(target.folder, (target.plan,), target.own_step, lambda: target)
     if isinstance(target, StagePlan):
         return Place(target.results, (target,))
     plans = tuple(target.values())
     return Place(Path(plans[0].config.results), plans)
 
 
-def candidate_places(plan: StagePlan) -> list[Place]:
-    """Return the places of a stage's steps in order, then of its merges."""
+def step_places(plan: StagePlan) -> list[Place]:
+    """Return the places of a stage's steps, in order."""
     return [
-        Place(
-            plan.step_folder(candidate),
-            (plan,),
-            candidate,
-            partial(candidate_subject, plan, candidate),
-        )
-        for candidate in candidates_so_far(plan)
+        Place(plan.step_folder(step), (plan,), step, partial(step_subject, plan, step))
+        for step in steps_so_far(plan)
     ]
 
 
@@ -97,13 +91,13 @@ def previous_places(place: Place, plans: Plans) -> list[Place]:
     folders, bridge = previous_folders(place.plan), place.plan.stage.bridge
     if bridge is None or bridge.stage is None:
         return []
-    return [where for where in candidate_places(plans[bridge.stage]) if where.folder in folders]
+    return [where for where in step_places(plans[bridge.stage]) if where.folder in folders]
 
 
 def places_in(scope: Scope, plan: StagePlan, plans: Plans) -> list[Place]:
     """Return the places of a stage, or of the run, in which a step with this scope is made."""
     if scope == "checkpoint":
-        return [*candidate_places(plan), *bridge_places(plan, plans)]
+        return [*step_places(plan), *bridge_places(plan, plans)]
     if scope == "comparison":
-        return candidate_places(plan) if plan.stage.bridge is not None else []
+        return step_places(plan) if plan.stage.bridge is not None else []
     return [place_of(plan if scope == "stage" else plans)]

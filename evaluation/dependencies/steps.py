@@ -3,7 +3,7 @@
     step        in the folder of     reads                             writes
     score       a checkpoint         caches, the checkpoint            scores in the store
     collect     a checkpoint         its scores, documents             tier files
-    deltas      a step or merge      results of it and of the bridge   bridge_deltas.json
+    deltas      a step               results of it and of the bridge   bridge_deltas.json
     tables      a stage              results and deltas, also those    summary, deltas, report
                                      of the bridge's stage, if any
     figures     a stage              its tables                        SVG files

@@ -1,8 +1,8 @@
 """One consistent view of the disk: the states of caches and checkpoints, each read once."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
-from evaluation.checkpoints.locations import Location
 from evaluation.checkpoints.state import State, checkpoint_state, checkpoint_states
 from evaluation.dependencies.caches import CacheStates
 
@@ -12,13 +12,13 @@ class View:
 
     def __init__(self) -> None:
         self.caches = CacheStates()
-        self._states: dict[Location, State] = {}
+        self._states: dict[Path, State] = {}
 
-    def look_at(self, checkpoints: Iterable[Location]) -> None:
+    def look_at(self, checkpoints: Iterable[Path]) -> None:
         """Read the states of many checkpoints at once, for later calls about each of them."""
         self._states |= checkpoint_states(checkpoints)
 
-    def state(self, checkpoint: Location) -> State:
+    def state(self, checkpoint: Path) -> State:
         """Return the state of a checkpoint's files; empty if it is deleted."""
         if checkpoint not in self._states:
             self._states[checkpoint] = checkpoint_state(checkpoint)

@@ -7,12 +7,11 @@ a parallel file system has a high latency but serves many requests at once.
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.checkpoints.locations import Location
-from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import SCORE
@@ -40,7 +39,7 @@ class Subjects:
 
 
 def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -> Subjects:
-    """Return the unscored steps, merges and bridges of some stages, and how many are scored."""
+    """Return the unscored steps and bridges of some stages, and how many are scored."""
     outdated = Outdated(plans)
     to_score, scored, problems = [], 0, []
     for plan in chosen:
@@ -63,7 +62,7 @@ def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -
 
 def _label(subject: Subject) -> str:
     name = subject.plan.name
-    return f"{name} bridge" if subject.candidate is None else f"{name}/{subject.candidate}"
+    return f"{name} bridge" if subject.role == "bridge" else f"{name}/{subject.step}"
 
 
 def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list[Check]:
@@ -74,7 +73,7 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
             checkpoint.
     """
     opened = _open_all(subjects.to_score)
-    broken: dict[str, list[Finding]] = {"step": [], "merge": [], "bridge": []}
+    broken: dict[str, list[Finding]] = {"step": [], "bridge": []}
     foreign: list[Finding] = []
     state: State = "warning" if gate else "fault"
     whole: dict[str, list[Checkpoint]] = {}
@@ -88,12 +87,12 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
         elif sentence := _disagreement(subject, checkpoint, caches, whole[subject.plan.name]):
             foreign.append(Finding(state, _label(subject), sentence))
     done = f"; {subjects.scored} already scored" if subjects.scored else ""
-    own = [*broken["step"], *broken["merge"]]
+    own = broken["step"]
     unreadable = f"; {len(own)} cannot be read" if own else ""
     return [
         Check(
             "checkpoints",
-            f"{_count(subjects, 'step', 'merge')}{done}{unreadable}",
+            f"{_count(subjects, 'step')}{done}{unreadable}",
             (*subjects.problems, *own),
         ),
         Check("bridges", _count(subjects, "bridge"), tuple(broken["bridge"])),
@@ -101,11 +100,11 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
     ]
 
 
-def _count(subjects: Subjects, *roles: str) -> str:
-    return f"{sum(subject.role in roles for subject in subjects.to_score) or 'none'} to score"
+def _count(subjects: Subjects, role: str) -> str:
+    return f"{sum(subject.role == role for subject in subjects.to_score) or 'none'} to score"
 
 
-_Key = tuple[Location, str]
+_Key = tuple[Path, str]
 """A checkpoint, and the stage's `assume` for it."""
 
 
@@ -129,7 +128,7 @@ def _open_all(subjects: Iterable[Subject]) -> dict[_Key, Checkpoint | str]:
 
 def _open(subject: Subject) -> Checkpoint | str:
     try:
-        checkpoint = open_subject(subject)
+        checkpoint = subject.open()
         check_complete(checkpoint)
     except EvaluationError as error:
         return str(error)

@@ -45,7 +45,6 @@ def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "stage": subject.plan.name,
         "step": subject.step,
-        **({"merge": subject.merge} if subject.merge else {}),
         "role": subject.role,
         "checkpoint": about["checkpoint"],
         "checkpoint_identity": about["identity"],

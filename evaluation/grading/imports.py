@@ -4,18 +4,17 @@ The next run scores the checkpoint again, which takes the completions from the s
 its scores are removed, in every stage that evaluates it.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from evaluation.checkpoints.contents import Contents
-from evaluation.checkpoints.locations import real_location
-from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
-    candidate_subject,
-    candidates_so_far,
-    stage_candidates,
+    stage_steps,
+    step_subject,
+    steps_so_far,
 )
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
 from evaluation.dependencies.steps import SCORE
@@ -47,7 +46,7 @@ def import_file(
     """Store completions of a file as a checkpoint's, and return how many are stored.
 
     Args:
-        checkpoint: A step's number, a merge's name, or `bridge`.
+        checkpoint: A step's number, or `bridge`.
         path: The file, in one of the formats of `completion_files`.
         engine: Its name and version, where the user gives them.
 
@@ -74,7 +73,7 @@ def forget_completions(plans: Plans, plan: StagePlan, checkpoint: str, task: str
     """Let a task's completions be generated again.
 
     Args:
-        checkpoint: A step's number, a merge's name, or `bridge`.
+        checkpoint: A step's number, or `bridge`.
 
     Raises:
         ConfigError: The stage has no such checkpoint, or nothing was imported for it.
@@ -88,27 +87,26 @@ def forget_completions(plans: Plans, plan: StagePlan, checkpoint: str, task: str
 def _subject(plans: Plans, plan: StagePlan, checkpoint: str) -> Subject:
     if checkpoint == "bridge":
         return bridge_subject(plan, plans)
-    candidates = {str(candidate): candidate for candidate in stage_candidates(plan)}
-    if checkpoint not in candidates:
-        what = no_such("checkpoint", checkpoint, [*candidates, "bridge"])
+    steps = {str(step): step for step in stage_steps(plan)}
+    if checkpoint not in steps:
+        what = no_such("checkpoint", checkpoint, [*steps, "bridge"])
         raise ConfigError(f"stages.{plan.name}: {what}")
-    return candidate_subject(plan, candidates[checkpoint])
+    return step_subject(plan, steps[checkpoint])
 
 
 def _store(subject: Subject) -> ScoreStore:
     plan = subject.plan
     contents = Contents(Path(plan.config.results))
-    return ScoreStore(plan.scores, contents.identity(open_subject(subject)))
+    return ScoreStore(plan.scores, contents.identity(subject.open()))
 
 
 def _score_again(plans: Plans, subject: Subject) -> None:
     """Remove the records of a checkpoint's scores, by whatever stage it is evaluated."""
-    place = real_location(subject.checkpoint)
+    place = os.path.realpath(subject.checkpoint)
     for plan in plans.values():
-        candidates = candidates_so_far(plan)
-        subjects = [candidate_subject(plan, candidate) for candidate in candidates]
+        subjects = [step_subject(plan, step) for step in steps_so_far(plan)]
         if plan.stage.bridge is not None:
             subjects.append(bridge_subject(plan, plans))
         for other in subjects:
-            if real_location(other.checkpoint) == place:
+            if os.path.realpath(other.checkpoint) == place:
                 record_path(other.folder, SCORE).unlink(missing_ok=True)

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from evaluation.checkpoints.locations import Merge
-from evaluation.checkpoints.merge import check_members
 from evaluation.checkpoints.subjects import Subject, stage_steps, step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
@@ -32,12 +30,9 @@ def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
         scores_only: Whether another step, which needs no GPU, writes the tier files.
 
     Raises:
-        ConfigError: When the step's checkpoint is missing; writes no record. A missing member of a
-            merge raises CheckpointError.
+        ConfigError: When the step's checkpoint is missing; writes no record.
     """
-    if isinstance(subject.checkpoint, Merge):
-        check_members(subject.checkpoint)
-    elif subject.role == "step" and not subject.checkpoint.is_dir():
+    if subject.role == "step" and not subject.checkpoint.is_dir():
         plan, known = subject.plan, list(map(str, stage_steps(subject.plan)))
         raise ConfigError(
             f"stages.{plan.name}: no checkpoint of {subject.label} under {plan.stage.checkpoints}"

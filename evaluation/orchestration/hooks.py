@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.subjects import stage_candidates, stage_subjects
+from evaluation.checkpoints.subjects import stage_steps, stage_subjects
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.making import make
 from evaluation.dependencies.outdated import is_behind
@@ -174,9 +174,7 @@ def ending(plans: Sequence[StagePlan]) -> str:
 
 def failing(plans: Sequence[StagePlan]) -> str:
     """Return the error messages of the jobs that failed, with their logs."""
-    lines = [
-        f"{plan.name} {line}" for plan in plans for line in failures(plan, stage_candidates(plan))
-    ]
+    lines = [f"{plan.name} {line}" for plan in plans for line in failures(plan, stage_steps(plan))]
     return "\n".join(["What failed:", *lines]) if lines else ""
 
 

@@ -17,8 +17,8 @@ from snakemake.io import ancient
 from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
-    candidate_subject,
-    stage_candidates,
+    stage_steps,
+    step_subject,
 )
 from evaluation.dependencies.caches import CacheEntry, stage_entries, tier_entries, tokenizer_entry
 from evaluation.dependencies.outdated import Outdated
@@ -27,8 +27,8 @@ from evaluation.dependencies.steps import COLLECT, STEPS, Step, record_of, sourc
 from evaluation.fingerprints import fingerprint
 from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.stops import RunError, or_stop
-from evaluation.settings.candidates import candidate_of
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.steps import step_of_results
 
 CHECKED = Path(".snakemake") / "checked"
 
@@ -112,7 +112,7 @@ class RuleInputs:
             return []
         place = place_of(target)
         if step.scope == "stage":
-            or_stop(stage_candidates, place.plan)  # says what is there if it is no checkpoint
+            or_stop(stage_steps, place.plan)  # says what is there if it is no checkpoint
         read = [*or_stop(sources, step, place, self.plans), *self.outdated.awaited(step, place)]
         if step.scope == "stage" and place.plan.stage.bridge is not None:
             or_stop(bridge_subject, place.plan, self.plans)
@@ -125,7 +125,7 @@ class RuleInputs:
         """Return the checkpoint whose results are in a folder below the stage's."""
         if folder == "bridge":
             return or_stop(bridge_subject, plan, self.plans)
-        return or_stop(candidate_subject, plan, candidate_of(folder.rpartition("/")[2]))
+        return or_stop(step_subject, plan, step_of_results(Path(folder)))
 
     def result_files(self, plan: StagePlan) -> list[str]:
         """Return the names of the files that steps write into a checkpoint's folder."""

@@ -1,11 +1,12 @@
 """The rules that score one checkpoint per job, several per job, or the bridge.
 
-`{candidate}` is the name of a step's or merge's folder, or `bridge`.
+`{checkpoint}` is the name of a step's folder, or `bridge`.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from snakemake.io import ancient
@@ -14,10 +15,9 @@ from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
-    candidate_subject,
-    candidates_so_far,
     stage_steps,
     step_subject,
+    steps_so_far,
 )
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.known_steps import is_retained
@@ -26,8 +26,8 @@ from evaluation.errors import EvaluationError
 from evaluation.orchestration.rule_inputs import RuleInputs
 from evaluation.orchestration.stops import or_stop, require_checkpoint
 from evaluation.records import record_path
-from evaluation.settings.candidates import FOLDER, candidate_of, candidate_option
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.steps import RESULTS, step_of_results
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class ScoreRule:
     folders: Sequence[str]
     input: Callable[[Any], list[str]]
     which: Callable[[Any], str]
-    candidate: str = FOLDER
+    checkpoint: str = RESULTS
     """Regular expression of the wildcard."""
     is_shared: bool = False
     """Whether a job scores several checkpoints."""
@@ -60,14 +60,16 @@ def _single_rule(inputs: RuleInputs, plan: StagePlan) -> ScoreRule:
     return ScoreRule(
         name=f"score_{plan.name}",
         plan=plan,
-        log=f"{plan.name}_{{candidate}}",
-        folders=[f"{plan.results}/by_checkpoint/{{candidate}}"],
-        input=lambda w: _files(
-            inputs, [or_stop(candidate_subject, plan, candidate_of(w.candidate))]
-        ),
-        which=lambda w: candidate_option(candidate_of(w.candidate)),
-        candidate=_candidates(inputs, plan),
+        log=f"{plan.name}_{{checkpoint}}",
+        folders=[f"{plan.results}/by_checkpoint/{{checkpoint}}"],
+        input=lambda w: _files(inputs, [step_subject(plan, _step(w))]),
+        which=lambda w: f"--step {_step(w)}",
+        checkpoint=_steps(inputs, plan),
     )
+
+
+def _step(wildcards: Any) -> int:
+    return step_of_results(Path(wildcards.checkpoint))
 
 
 def _step_groups(inputs: RuleInputs, plan: StagePlan, size: int) -> Iterator[tuple[int, ...]]:
@@ -102,27 +104,27 @@ def _bridge_rule(inputs: RuleInputs, plan: StagePlan) -> ScoreRule:
     return ScoreRule(
         name=f"score_{plan.name}_bridge",
         plan=plan,
-        log=f"{plan.name}_{{candidate}}",
-        folders=[f"{plan.results}/{{candidate}}"],
+        log=f"{plan.name}_{{checkpoint}}",
+        folders=[f"{plan.results}/{{checkpoint}}"],
         input=lambda _: _bridge_files(inputs, plan),
         which=lambda _: "--bridge",
-        candidate=_bridge(inputs, plan),
+        checkpoint=_bridge(inputs, plan),
     )
 
 
-def _candidates(inputs: RuleInputs, plan: StagePlan) -> str:
-    """Return a pattern of the folders of steps and merges that may be scored.
+def _steps(inputs: RuleInputs, plan: StagePlan) -> str:
+    """Return a pattern of the folders of steps that may be scored.
 
     Deleted checkpoints whose results are kept match no rule: with `--forcerun`, Snakemake would remove
     their results before the rule can fail.
     """
-    subjects = (candidate_subject(plan, candidate) for candidate in candidates_so_far(plan))
+    subjects = (step_subject(plan, step) for step in steps_so_far(plan))
     kept = [
         re.escape(subject.folder.name)
         for subject in subjects
         if _must_keep_results(inputs, subject)
     ]
-    return rf"(?!(?:{'|'.join(kept)})(?:/|$))(?:{FOLDER})" if kept else FOLDER
+    return rf"(?!(?:{'|'.join(kept)})(?:/|$))(?:{RESULTS})" if kept else RESULTS
 
 
 def _bridge(inputs: RuleInputs, plan: StagePlan) -> str:

@@ -5,7 +5,7 @@ from typing import ParamSpec, TypeVar
 
 from snakemake.exceptions import WorkflowError
 
-from evaluation.checkpoints.locations import absent_folder
+from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.subjects import Subject, steps_so_far
 from evaluation.errors import EvaluationError
 from evaluation.escaping import printable_lines
@@ -36,9 +36,9 @@ def or_stop(
 
 def require_checkpoint(subject: Subject) -> None:
     """Raise RunError with the key of a checkpoint that is to be scored and missing."""
-    if absent := absent_folder(subject.checkpoint):
-        places = {"merge": f"merges.{subject.merge}", "bridge": "bridge", "step": "steps"}
-        place = places[subject.role]
+    absent = subject.checkpoint
+    if configuration_file(absent) is None:
+        key = {"bridge": "bridge", "step": "steps"}[subject.role]
         steps = steps_so_far(subject.plan)
         if subject.role == "step" and steps and subject.step not in steps:
             unknown = no_such("step", str(subject.step), map(str, steps))
@@ -49,7 +49,6 @@ def require_checkpoint(subject: Subject) -> None:
                 f" (`python -m evaluation watch --stage {subject.plan.name}` scores the others now)"
             )
         raise RunError(
-            f"stages.{subject.plan.name}.{place}: {absent}: no checkpoint there (no model_config.json, "
-            f"config.yaml or config.json); correct its path, {wait}, or take it out of "
-            f"`{place.partition('.')[0]}`"
+            f"stages.{subject.plan.name}.{key}: {absent}: no checkpoint there (no model_config.json, "
+            f"config.yaml or config.json); correct its path, {wait}, or take it out of `{key}`"
         )

@@ -22,14 +22,14 @@ from evaluation.results.stage_files import (
     read_summary,
 )
 from evaluation.results.verified_files import FOLDER, RESULTS, VerifiedCompletion, read_verified
-from evaluation.settings.candidates import candidate_folder
+from evaluation.settings.steps import results_folder
 from evaluation.settings.tiers import TIERS
 from evaluation.wording import near_path, no_such
 
 BRIDGE = "bridge"
 
 _WHOLE = {column.name: "Int64" for column in SUMMARY_COLUMNS if column.type.startswith("int")}
-"""Columns of whole numbers, which stay whole where some are missing: a merge has no step."""
+"""Columns of whole numbers, which stay whole where some are missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Completion:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedStage:
-    """A stage's tables; a checkpoint is named by its step, by the name of its merge, or `bridge`."""
+    """A stage's tables; a checkpoint is named by its step, or `bridge`."""
 
     name: str
     folder: Path
@@ -74,18 +74,17 @@ class LoadedStage:
 
     @property
     def checkpoints(self) -> list[int | str]:
-        """Steps, then merges by name, then `bridge` if there is one."""
-        rows = self.summary.drop_duplicates(["role", "step", "merge"])
+        """Steps, then `bridge` if there is one."""
+        rows = self.summary.drop_duplicates(["role", "step"])
         steps = [int(step) for step in rows[rows["role"] == "step"]["step"]]
-        merges = list(rows[rows["role"] == "merge"]["merge"])
-        return [*steps, *merges, *([BRIDGE] if BRIDGE in set(rows["role"]) else [])]
+        return [*steps, *([BRIDGE] if BRIDGE in set(rows["role"]) else [])]
 
     def items(self, tier: str, checkpoint: int | str) -> pd.DataFrame:
         """Return a checkpoint's table of blocks, candidates, answers or prompts.
 
         Args:
             tier: `tier2`, `tier3`, `tier4` or `tier5`.
-            checkpoint: Step, name of a merge, or `bridge`.
+            checkpoint: Step, or `bridge`.
 
         Returns:
             The columns of the tier's items file (docs/results.md).
@@ -109,7 +108,7 @@ class LoadedStage:
         """Yield a checkpoint's completions, those of probes first.
 
         Args:
-            checkpoint: Step, name of a merge, or `bridge`.
+            checkpoint: Step, or `bridge`.
 
         Raises:
             ResultsError: There is no such checkpoint, or a file is damaged.
@@ -127,9 +126,9 @@ class LoadedStage:
     def _folder_of(self, checkpoint: int | str) -> Path:
         if checkpoint not in self.checkpoints:
             raise ResultsError(no_such("checkpoint", str(checkpoint), map(str, self.checkpoints)))
-        if checkpoint == BRIDGE:
+        if isinstance(checkpoint, str):
             return self.folder / BRIDGE
-        return self.folder / "by_checkpoint" / candidate_folder(checkpoint)
+        return self.folder / "by_checkpoint" / results_folder(checkpoint)
 
 
 @dataclass(frozen=True, kw_only=True)

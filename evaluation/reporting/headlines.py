@@ -7,7 +7,6 @@ from evaluation.bridge.delta import OVERALL, headline_delta
 from evaluation.results.delta_rows import DeltaColumns
 from evaluation.results.deltas_file import StageDeltas
 from evaluation.results.stage_files import Recommendation
-from evaluation.settings.candidates import Candidate
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import first_few
 
@@ -82,29 +81,22 @@ def provisional(recommendation: Recommendation | StageDeltas | None) -> str:
     return f" (provisional, until {steps_in_words(recommendation.awaited)} {verb} in)"
 
 
-def recommendation_line(recommendation: Recommendation, label: Callable[[Candidate], str]) -> str:
-    """Return in a line which step or merge is recommended, if any, and why, as all texts show it.
+def recommendation_line(recommendation: Recommendation, label: Callable[[int], str]) -> str:
+    """Return in a line which step is recommended, if any, and why, as all texts show it.
 
     Args:
-        label: Returns what texts call a candidate, as `StagePlan.label` does.
+        label: Returns what texts call a step, as `StagePlan.label` does.
     """
     so_far = provisional(recommendation)
-    if recommendation.candidate is None:
+    if recommendation.step is None:
         return f"recommendation: none{so_far}; {recommendation.why}"
-    return (
-        f"{recommendation.kind}{so_far}: {label(recommendation.candidate)} — {recommendation.why}"
-    )
+    return f"{recommendation.kind}{so_far}: {label(recommendation.step)} — {recommendation.why}"
 
 
-def steps_in_words(
-    candidates: Sequence[Candidate], join: Callable[[list[str]], str] = first_few
-) -> str:
-    """Return steps and merges in words, such as `step 10, 20 and merge last3`.
+def steps_in_words(steps: Sequence[int], join: Callable[[list[str]], str] = first_few) -> str:
+    """Return steps in words, such as `step 10, 20`; nothing for none.
 
     Args:
-        join: Makes one text of the names of each kind; by default it names only the first few.
+        join: Makes one text of their numbers; by default it names only the first few.
     """
-    steps = [str(candidate) for candidate in candidates if isinstance(candidate, int)]
-    merges = [candidate for candidate in candidates if isinstance(candidate, str)]
-    kinds = (("step", steps), ("merge", merges))
-    return " and ".join(f"{kind} {join(names)}" for kind, names in kinds if names)
+    return f"step {join([str(step) for step in steps])}" if steps else ""

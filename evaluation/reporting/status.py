@@ -6,8 +6,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.locations import absent_folder
-from evaluation.checkpoints.subjects import candidate_subject
+from evaluation.checkpoints.config_files import configuration_file
+from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.places import Place, bridge_places, place_of
@@ -19,7 +19,6 @@ from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
 from evaluation.results.job_logs import is_running, last_error, latest_log
 from evaluation.results.read import read_tier_file
 from evaluation.results.stage_files import QUALITY, RECOMMENDATION, Recommendation, TaskQuality
-from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import absent_checkpoints
 from evaluation.settings.tiers import TIERS
@@ -42,9 +41,9 @@ STAGE_READERS: Readers = {
 
 
 def stage_status(
-    plan: StagePlan, steps: Sequence[Candidate], outdated: Outdated | None = None
+    plan: StagePlan, steps: Sequence[int], outdated: Outdated | None = None
 ) -> dict[str, Any]:
-    """Return the state of each step and merge of a stage, and of its files, as `status --json` has it.
+    """Return the state of each step of a stage, and of the stage's files, as `status --json` has it.
 
     A state is `done`, `outdated`, `running`, `failed`, `missing` or `damaged`; `damaged` of a
     subject or of the stage has a sentence for each such file. `check` is the error of the check
@@ -52,10 +51,10 @@ def stage_status(
     exist. `complete` is True if every state is `done`.
 
     Args:
-        steps: The steps and merges to report, besides the bridge.
+        steps: The steps to report, besides the bridge.
         outdated: Compares results with the configuration; None to leave that out.
     """
-    places = {str(step): place_of(candidate_subject(plan, step)) for step in steps}
+    places = {str(step): place_of(step_subject(plan, step)) for step in steps}
     every = outdated.plans if outdated else {plan.name: plan}
     places |= {place.label: place for place in bridge_places(plan, every)}
     subjects = {name: _subject(place) for name, place in places.items()}
@@ -171,7 +170,7 @@ def _states(paths: Mapping[str, Path], readers: Readers) -> tuple[dict[str, str]
     return states, damaged
 
 
-def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
+def failures(plan: StagePlan, steps: Sequence[int]) -> list[str]:
     """Return a sentence on the last error of each failed job with its log, the check before jobs first."""
     status = stage_status(plan, steps)
     labels = {str(step): plan.label(step) for step in steps}
@@ -188,8 +187,7 @@ def _subject(place: Place) -> dict[str, Any]:
     outputs = {step.name: step.outputs(place) for step in steps}
     paths = {name: files[0] for every in outputs.values() for name, files in every.items()}
     files, damaged = _states(paths, _READERS)
-    candidate = place.candidate
-    log = plan.bridge_log if candidate is None else plan.step_log(candidate)
+    log = plan.bridge_log if place.step is None else plan.step_log(place.step)
     log = latest_log(log, plan.collect_log(place.folder))
     error = last_error(log) if "missing" in files.values() else None
     names = {name for step in steps if step.scope == "checkpoint" for name in outputs[step.name]}
@@ -205,7 +203,7 @@ def _subject(place: Place) -> dict[str, Any]:
         "error": error,
         "log": str(log) if error or running else None,
         "damaged": damaged,
-        "deleted": candidate is not None and bool(absent_folder(place.subject.checkpoint)),
+        "deleted": place.step is not None and not configuration_file(place.subject.checkpoint),
         "partly_deleted": False,
     }
 

@@ -1,7 +1,7 @@
 """Steps of the workflow that write tables, figures, run comparison and front page."""
 
 from evaluation.bridge.write import write_stage
-from evaluation.checkpoints.subjects import stage_candidates
+from evaluation.checkpoints.subjects import stage_steps
 from evaluation.dependencies.making import Made
 from evaluation.dependencies.places import Place
 from evaluation.dependencies.steps import COMPARISON, STEP_DELTAS
@@ -18,7 +18,6 @@ from evaluation.results.comparison_file import COMPARISON_FILES
 from evaluation.results.deltas_file import DELTAS
 from evaluation.results.read import reading_once
 from evaluation.results.stage_files import BRIDGE_FILES, FRONT_FILES, PAGE, stage_outputs
-from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 
 
@@ -26,7 +25,7 @@ from evaluation.settings.plan import StagePlan
 def make_tables(place: Place) -> Made:
     """Write tables, recommendation and report of the results that exist."""
     plan = place.plan
-    steps = stage_candidates(plan)
+    steps = stage_steps(plan)
     if plan.stage.bridge is None:
         _remove_bridge_files(plan, steps)
     else:
@@ -35,7 +34,7 @@ def make_tables(place: Place) -> Made:
     write_tables(stage)
     write_page(plan.results / PAGE, stage_page(stage, write_quality(stage)))
     files = [plan.results / name for name in stage_outputs(plan)]
-    return Made(files, about={"candidates": list(steps)})
+    return Made(files, about={"steps": list(steps)})
 
 
 def make_figures(place: Place) -> Made:
@@ -65,12 +64,12 @@ def _plans(place: Place) -> dict[str, StagePlan]:
     return {plan.name: plan for plan in place.plans}
 
 
-def _is_compared(plan: StagePlan, step: Candidate) -> bool:
+def _is_compared(plan: StagePlan, step: int) -> bool:
     record = read_record(plan.step_folder(step), STEP_DELTAS)
     return record is not None and record.error is None
 
 
-def _remove_bridge_files(plan: StagePlan, steps: tuple[Candidate, ...]) -> None:
+def _remove_bridge_files(plan: StagePlan, steps: tuple[int, ...]) -> None:
     """Remove the files that were written when the stage had a bridge, which are outdated."""
     for name in BRIDGE_FILES:
         (plan.results / name).unlink(missing_ok=True)

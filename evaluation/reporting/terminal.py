@@ -73,11 +73,11 @@ def _steps(content: StageDeltas, plan: StagePlan) -> list[str]:
     names = [f"{tier.name} Δ{name} [95 %]" for (tier, _), name in zip(tiers, columns, strict=True)]
     rows = [["step", *names, "better / worse", "verdict"]]
     for entry in content.verdicts:
-        own = [delta for delta in deltas if delta.candidate == entry.candidate]
+        own = [delta for delta in deltas if delta.step == entry.step]
         cells = [_overall(own, *tier) for tier in tiers]
         flags = [delta.flag for delta in own if delta.primary]
         counts = f"{flags.count('better')} / {flags.count('worse')} of {len(flags)}"
-        step = plan.label(entry.candidate).partition(" ")[2]
+        step = plan.label(entry.step).partition(" ")[2]
         rows.append([step, *cells, counts, entry.verdict or "no objective"])
     return [f"{stage} against {deltas[0].bridge}", as_table(rows)]
 
@@ -105,7 +105,7 @@ def advice_lines(plan: StagePlan) -> list[str]:
     averages = [average.sentence for average in advice.averages]
     lines = [recommendation_line(advice, plan.label), *advice.recipe, *advice.secondary, *averages]
     if advice.similar:
-        similar = steps_in_words([entry.candidate for entry in advice.similar], ", ".join)
+        similar = steps_in_words([entry.step for entry in advice.similar], ", ".join)
         lines.append(f"not significantly different: {similar}")
     lines += [advice.corrected_for] if advice.corrected_for else []
     return lines

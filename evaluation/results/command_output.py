@@ -41,9 +41,7 @@ class StageStatus(FileModel):
         description="Whether the verdict is of other settings, data or results than there are now."
     )
     prefill: dict[str, str] = Field(description="Log of each cache that is being prefilled.")
-    subjects: dict[str, SubjectStatus] = Field(
-        description="By step, by name of the merge, or `bridge`."
-    )
+    subjects: dict[str, SubjectStatus] = Field(description="By step, or `bridge`.")
     files: dict[str, FileState] = Field(description="State of the stage's files.")
     damaged: tuple[str, ...] = Field(description="A sentence for each damaged file.")
 

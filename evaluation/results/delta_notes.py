@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 from evaluation.results.deltas_file import StepDeltas
-from evaluation.settings.candidates import Candidate
 
 
-def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, str]]:
+def notes_by_steps(contents: Mapping[int, StepDeltas]) -> list[tuple[str, str]]:
     """Return each note of some steps once, with the steps that it applies to: `all` or a list of them."""
     steps: dict[str, list[str]] = {}
     for step, content in contents.items():
@@ -18,7 +17,7 @@ def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, 
     ]
 
 
-def warnings_in_words(contents: Mapping[Candidate, StepDeltas]) -> list[str]:
+def warnings_in_words(contents: Mapping[int, StepDeltas]) -> list[str]:
     """Return each note of some steps once, as stage pages and terminals show it, with its steps in parentheses."""
     return [f"{note} ({_of_steps(own)})" for note, own in notes_by_steps(contents)]
 

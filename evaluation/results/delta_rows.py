@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from evaluation.results.columns import columns_of
-from evaluation.results.files import FileModel, optional
-from evaluation.settings.candidates import Candidate
+from evaluation.results.files import FileModel
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS, TierName
 
@@ -62,16 +61,10 @@ class DeltaRow(DeltaColumns):
     """A delta of one metric of one item. Stable: new columns go to the end."""
 
     stage: str = Field(description="Name of the stage.")
-    step: int | None = Field(description="Step of the checkpoint.")
+    step: int = Field(description="Step of the checkpoint.")
     bridge: str = Field(description="The bridge, by the last two folders of its path.")
     value: StepValue
     bridge_value: BridgeValue
-    merge: str | None = optional("Name of the merge; null for a step.")
-
-    @property
-    def candidate(self) -> Candidate | None:
-        """Its step or merge; None where a comparison is of neither."""
-        return self.step if self.merge is None else self.merge
 
 
 class Change(FileModel):

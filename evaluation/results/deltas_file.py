@@ -5,38 +5,23 @@
 <stage>/bridge_deltas.json    the same with all verdicts
 """
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from evaluation import protocol
 from evaluation.results.delta_rows import DeltaRow, GroupDelta, PositionDelta
 from evaluation.results.files import FileModel, StageFile, optional
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
-from evaluation.settings.candidates import Candidate
 
 DELTAS = "bridge_deltas.json"
 STAGE_TABLE = "bridge_deltas.csv"
 
 
-class CandidateEntry(FileModel):
-    """An entry on a step, by its number, or on a merge, by its name."""
+class StepEntry(FileModel):
+    """An entry on a step."""
 
-    step: int | None = Field(description="The step; null for a merge.")
-    merge: str | None = optional("Name of the merge; null for a step.")
-
-    @model_validator(mode="after")
-    def _is_named(self) -> Self:
-        if (self.step is None) == (self.merge is None):
-            raise ValueError("`step` and `merge`: one of them has to be null, and the other not")
-        return self
-
-    @property
-    def candidate(self) -> Candidate:
-        """The step's number, or the merge's name."""
-        step = self.step if self.merge is None else self.merge
-        assert step is not None  # as it was read
-        return step
+    step: int = Field(description="The step.")
 
 
 class ComparedCheckpoint(FileModel):
@@ -45,7 +30,6 @@ class ComparedCheckpoint(FileModel):
     path: str = Field(description="Folder of the checkpoint.")
     identity: str = Field(description="Changes with the checkpoint's files.")
     step: int | None = Field(description="Its step.")
-    merge: str | None = optional("Its name, if it is a merge.")
     protocols: dict[str, str] = Field(description="Version of each tier's computation.")
     tokenizer: str | None = Field(description="Fingerprint or name of its tokenizer.")
     sequence_length: int = Field(description="Tokens of a block.")
@@ -53,8 +37,8 @@ class ComparedCheckpoint(FileModel):
     row_tokens: tuple[int, ...] = optional("Tokens per packed row, of all its scores.", ())
 
 
-class StepVerdict(CandidateEntry):
-    """The verdict on a step or merge, with those on its objectives."""
+class StepVerdict(StepEntry):
+    """The verdict on a step, with those on its objectives."""
 
     verdict: ObjectiveVerdict | None = Field(
         description="On the objective; null without one. In a stage's files, corrected for the choice among its checkpoints."
@@ -98,7 +82,7 @@ class StageDeltas(StageFile):
     protocol: str = Field(description="Version of the bridge's computation.")
     left_out: tuple[str, ...] = optional("Steps without deltas, and why.", ())
     provisional: bool = optional("Whether configured steps are still to come.", False)
-    awaited: tuple[Candidate, ...] = optional("Those steps, and merges by name.", ())
+    awaited: tuple[int, ...] = optional("Those steps.", ())
     notes: tuple[str, ...] = optional(
         "Differences from the bridge that do not prevent a comparison, and where.", ()
     )

@@ -76,9 +76,7 @@ class Results:
 
     @property
     def label(self) -> str:
-        """Name in tables: its path's last two folders (`stage1/50000`), or stage and merge."""
-        if self.header.merge is not None:
-            return f"{self.header.stage}/{self.header.merge}"
+        """Name in tables: its path's last two folders (`stage1/50000`)."""
         return "/".join(Path(self.header.checkpoint).parts[-2:])
 
 

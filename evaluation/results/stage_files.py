@@ -16,10 +16,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 from evaluation import protocol
 from evaluation.results.columns import columns_of, read_table
 from evaluation.results.delta_rows import Change, Group, High, Items, Mde, TierOf
-from evaluation.results.deltas_file import DELTAS, STAGE_TABLE, CandidateEntry
+from evaluation.results.deltas_file import DELTAS, STAGE_TABLE, StepEntry
 from evaluation.results.files import RUN_AGAIN, FileModel, StageFile, optional, unusable
 from evaluation.results.objective_rows import NoiseRow, ObjectiveVerdict
-from evaluation.settings.candidates import Candidate, steps_among
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName
 
@@ -53,8 +52,8 @@ class Headline(Change):
     metric: str = Field(description="Name of the metric.")
 
 
-class SimilarCandidate(CandidateEntry):
-    """A step or merge that is not significantly different from the recommended one."""
+class SimilarStep(StepEntry):
+    """A step that is not significantly different from the recommended one."""
 
     delta: float = Field(description="Its headline minus that of the recommended step.")
     low: float | None = Field(description="Lower end of the interval.")
@@ -62,15 +61,15 @@ class SimilarCandidate(CandidateEntry):
     p: float | None = Field(description="p-value of no difference.")
 
 
-class RejectedCandidate(CandidateEntry):
-    """A step or merge that was not recommended."""
+class RejectedStep(StepEntry):
+    """A step that was not recommended."""
 
     verdict: ObjectiveVerdict | None = Field(description="Its verdict.")
     why: str = Field(description="Why it is not recommended.")
 
 
-class RunnerUp(CandidateEntry):
-    """The step or merge that would be named without the recommended one."""
+class RunnerUp(StepEntry):
+    """The step that would be named without the recommended one."""
 
     verdict: ObjectiveVerdict = Field(description="Its verdict.")
     why: str = Field(description="How it stands to the recommended one, in words.")
@@ -99,9 +98,8 @@ class Recommendation(StageFile):
     """`recommendation.json`."""
 
     stage: str = Field(description="Name of the stage.")
-    step: int | None = Field(description="The step to use next; null if there is none, or a merge.")
-    merge: str | None = optional("The merge to use next; null if it is a step.")
-    checkpoint: str | None = optional("Its folder; for a merge, its sum of checkpoints.")
+    step: int | None = Field(description="The step to use next; null if there is none.")
+    checkpoint: str | None = optional("Its folder.")
     meets: bool | None = Field(description="Whether it meets the objective.")
     verdict: ObjectiveVerdict | None = optional("Its verdict.")
     own_verdict: ObjectiveVerdict | None = optional("Its verdict if it had been the only step.")
@@ -121,27 +119,18 @@ class Recommendation(StageFile):
     )
     confidence: tuple[float, ...] = optional("Level of each objective's intervals.", ())
     headline: Headline | None = optional("The metric that ranks steps.")
-    similar: tuple[SimilarCandidate, ...] = Field(
-        description="Not significantly different from it."
-    )
-    others: tuple[RejectedCandidate, ...] = Field(description="Steps that were rejected.")
+    similar: tuple[SimilarStep, ...] = Field(description="Not significantly different from it.")
+    others: tuple[RejectedStep, ...] = Field(description="Steps that were rejected.")
     runner_up: RunnerUp | None = optional("The next by the same rule; null if there is no other.")
     left_out: tuple[str, ...] = optional("Steps without deltas, and why.", ())
     provisional: bool = optional("Whether configured steps are still to come.", False)
-    awaited: tuple[Candidate, ...] = optional("Those steps, and merges by name.", ())
-
-    @property
-    def candidate(self) -> Candidate | None:
-        """The step or merge to use next; None if there is none."""
-        return self.step if self.merge is None else self.merge
+    awaited: tuple[int, ...] = optional("Those steps.", ())
 
 
-def chosen_among(
-    candidates: Collection[Candidate], recommendation: Recommendation | None
-) -> Candidate | None:
-    """Return the recommended step or merge if it is one of these, else the last step; None without steps."""
-    recommended = recommendation.candidate if recommendation else None
-    return recommended if recommended in candidates else max(steps_among(candidates), default=None)
+def chosen_among(steps: Collection[int], recommendation: Recommendation | None) -> int | None:
+    """Return the recommended step if it is one of these, else the last one; None without steps."""
+    recommended = recommendation.step if recommendation else None
+    return recommended if recommended in steps else max(steps, default=None)
 
 
 class SummaryRow(FileModel):
@@ -149,7 +138,7 @@ class SummaryRow(FileModel):
 
     stage: str = Field(description="Name of the stage.")
     step: int | None = Field(description="Step of the checkpoint.")
-    role: str = Field(description="`step`, `merge` or `bridge`.")
+    role: str = Field(description="`step` or `bridge`.")
     tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
     group: Group
@@ -168,7 +157,6 @@ class SummaryRow(FileModel):
     verdict: str | None = Field(description="Of the step: `met`, `not met` or `undecided`.")
     deleted: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
     note: str | None = optional("Why the value has no interval.")
-    merge: str | None = optional("Name of the merge; null for a checkpoint.")
     stderr: float | None = optional("Standard error of the value over items.")
     name: str | None = optional("What the configuration's list of checkpoints calls the step.")
 

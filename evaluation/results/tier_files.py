@@ -47,9 +47,8 @@ class TierFile(FileModel):
 
     stage: str = Field(description="Name of the stage.")
     step: int | None = Field(description="Step of the checkpoint; null where it has none.")
-    merge: str | None = optional("Name of the merge; null for a checkpoint.")
-    role: Literal["step", "merge", "bridge"] = Field(description="Its role in the stage.")
-    checkpoint: str = Field(description="The checkpoint's folder, or a merge's sum of checkpoints.")
+    role: Literal["step", "bridge"] = Field(description="Its role in the stage.")
+    checkpoint: str = Field(description="The checkpoint's folder.")
     checkpoint_identity: str = Field(description="Changes with the checkpoint's files.")
     tokenizer: TokenizerName = Field(description="The tokenizer.")
     sequence_length: int = Field(gt=0, description="Tokens of a block, or of a request at most.")

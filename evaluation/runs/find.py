@@ -6,11 +6,12 @@ from functools import cached_property
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import steps_so_far
-from evaluation.dependencies.other_runs import CHECKPOINTS, is_scored, run_folders, step_of
+from evaluation.dependencies.other_runs import CHECKPOINTS, is_scored, run_folders
 from evaluation.errors import ResultsError
 from evaluation.results.read import read_tier_file, tiers_in
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
+from evaluation.settings.steps import step_of_results
 from evaluation.wording import near_path
 
 CONFIGURATIONS = (".yaml", ".yml")
@@ -84,7 +85,9 @@ def labels(ours: Path, theirs: Path) -> tuple[str, str]:
 
 def _run(name: str, path: Path, folders: Mapping[str, list[Path]]) -> Run:
     stages = {
-        stage: tuple(RunCheckpoint(step=step_of(subject), folder=subject) for subject in folders)
+        stage: tuple(
+            RunCheckpoint(step=step_of_results(subject), folder=subject) for subject in folders
+        )
         for stage, folders in folders.items()
         if folders
     }

@@ -41,7 +41,7 @@ class Match:
 
 
 def match_label(ours: int | None, theirs: int | None) -> str:
-    """Return the name of two matched checkpoints: `step 10`, or `step 10 against step 20`; None is a merge."""
+    """Return the name of two matched checkpoints: `step 10`, or `step 10 against step 20`."""
     return f"step {ours}" if ours == theirs else f"step {ours} against step {theirs}"
 
 

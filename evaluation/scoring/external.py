@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 
 from evaluation.checkpoints.completeness import check_whole
 from evaluation.checkpoints.contents import Contents
-from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.subjects import Subject
 from evaluation.children import end_group
 from evaluation.dependencies.caches import stage_entries
@@ -59,7 +58,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
         CommandError: When the command fails, or a tier file is missing or lacks a number that the
             suite needs; nothing is stored then.
     """
-    plan, checkpoint = subject.plan, open_subject(subject)
+    plan, checkpoint = subject.plan, subject.open()
     check_whole(checkpoint)  # the command may support models that the engine does not
     identity = Contents(Path(plan.config.results)).identity(checkpoint)
     store = ScoreStore(plan.scores, identity)

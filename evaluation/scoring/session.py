@@ -14,7 +14,6 @@ import torch
 from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.contents import Contents
-from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
@@ -41,7 +40,7 @@ class Job:
     def __init__(self, subject: Subject, tokenizer: dict[str, Any], vocab_size_needed: int) -> None:
         self.plan = plan = subject.plan
         self.tokenizer, self.vocab_size_needed = tokenizer, vocab_size_needed
-        self.checkpoint = open_subject(subject)
+        self.checkpoint = subject.open()
         self.location = subject.checkpoint
         self.subject, self._state = subject, checkpoint_state(self.location)
         check_complete(self.checkpoint)
@@ -67,7 +66,7 @@ class Job:
         state = checkpoint_state(self.location)
         if is_left_of(state, self._state):
             return
-        if self._contents.identity(open_subject(self.subject)) != self.store.identity:
+        if self._contents.identity(self.subject.open()) != self.store.identity:
             raise ScoringError(
                 f"{self.location}: replaced while it was being read or scored; run again "
                 "once its writer has finished"

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from evaluation.root import SUITES
-from evaluation.settings.candidates import StepInterval, is_requested
 from evaluation.settings.computing import GenerationSettings, Scoring, Verification
 from evaluation.settings.model import (
     ExpandedPath,
@@ -21,6 +20,7 @@ from evaluation.settings.model import (
 )
 from evaluation.settings.names import Name, check_folders, check_names, check_results_apart
 from evaluation.settings.provided import Providers
+from evaluation.settings.requested_steps import StepInterval, is_requested
 from evaluation.settings.runs import OtherRun, PublishedScores, RunName, WeightsAndBiases
 from evaluation.settings.stage import Bridge, Stage
 from evaluation.settings.steps import step_of_folder
@@ -107,7 +107,6 @@ class Config(Settings):
             if stage.trained_from is not None and stage.trained_from.stage not in self.stages:
                 missing = no_such("stage", stage.trained_from.stage, self.stages)
                 raise ValueError(f"stages.{name}.trained_from.stage: {missing}")
-            _check_merges(name, stage, self.stages)
         for name in self.references:
             if name in self.runs:
                 raise ValueError(
@@ -140,23 +139,6 @@ def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, St
             f"of {name}, so its delta would be zero by construction; take it out of `steps` or choose "
             "another bridge"
         )
-
-
-def _check_merges(name: str, stage: Stage, stages: dict[Name, Stage]) -> None:
-    """Refuse members of an unknown stage, one checkpoint by two names, and an external program."""
-    for merge, recipe in stage.merges.items():
-        key = f"stages.{name}.merges.{merge}"
-        if stage.command:
-            raise ValueError(
-                f"{key}: `command` scores folders, and a merge has none; write it with `python -m "
-                "evaluation merge`, or take it out"
-            )
-        members = [(owner, step) for owner, step, _ in recipe.members(name)]
-        for owner, step in members:
-            if owner not in stages:
-                raise ValueError(f"{key}: {no_such('stage', owner, stages)}")
-            if members.count((owner, step)) > 1:
-                raise ValueError(f"{key}: {owner}/{step} appears twice; name it once")
 
 
 def _step_folders(stage: Stage, folder: str) -> set[str]:

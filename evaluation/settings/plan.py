@@ -10,7 +10,7 @@ Folders, under the configured `cache` and `results`:
         generation_tasks/<task>/{prompts.jsonl, docs.jsonl, meta.json}
     <cache>/nltk_data/                                data that verifiers of instructions read
     <results>/scores/<checkpoint identity>/           the score store
-    <results>/<stage>/by_checkpoint/step_<STEP>/      a step's results; of a merge merge_<NAME>/
+    <results>/<stage>/by_checkpoint/step_<STEP>/      a step's results
     <results>/<stage>/bridge/                         the bridge checkpoint's results
 """
 
@@ -20,10 +20,10 @@ from functools import cached_property
 from pathlib import Path
 
 from evaluation.fingerprints import fingerprint, unordered
-from evaluation.settings.candidates import Candidate, candidate_folder, candidate_label
 from evaluation.settings.config import Config
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.stage import Stage
+from evaluation.settings.steps import results_folder
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
 from evaluation.settings.tokenizer import Tokenizer
@@ -110,19 +110,19 @@ class StagePlan:
         """The root of the score store, shared by all stages."""
         return Path(self.config.results) / "scores"
 
-    def step_folder(self, step: Candidate) -> Path:
-        """Return the folder of a candidate's results."""
-        return self.results / "by_checkpoint" / candidate_folder(step)
+    def step_folder(self, step: int) -> Path:
+        """Return the folder of a step's results."""
+        return self.results / "by_checkpoint" / results_folder(step)
 
     @property
     def bridge_folder(self) -> Path:
         """The folder of the bridge's results."""
         return self.results / "bridge"
 
-    def step_log(self, step: Candidate) -> Path:
-        """Return the log of a candidate's scoring, also where a job scores several steps."""
+    def step_log(self, step: int) -> Path:
+        """Return the log of a step's scoring, also where a job scores several steps."""
         folder = self.results / "eval_logs" / "slurm"
-        return folder / f"{self.name}_{candidate_folder(step)}.log"
+        return folder / f"{self.name}_{results_folder(step)}.log"
 
     @property
     def bridge_log(self) -> Path:
@@ -153,21 +153,13 @@ class StagePlan:
             if kind in OF_STEPS or self.stage.bridge is not None
         }
 
-    def label(self, candidate: Candidate | None) -> str:
-        """Return what texts call a checkpoint: `step 10`, `step 10 (its name)`, `merge last3` or `bridge`."""
-        if candidate is None:
+    def label(self, step: int | None) -> str:
+        """Return what texts call a checkpoint: `step 10`, `step 10 (its name)`, or `bridge` for None."""
+        if step is None:
             return "bridge"
-        name = self.stage.names.get(candidate) if isinstance(candidate, int) else None
-        return candidate_label(candidate) + (f" ({name})" if name else "")
+        name = self.stage.names.get(step)
+        return f"step {step}" + (f" ({name})" if name else "")
 
     def checkpoint(self, step: int) -> Path:
         """Return the folder of a step's checkpoint, which need not exist."""
         return self.stage.folder_of(step)
-
-    def members(self, merge: str) -> tuple[tuple[Path, float], ...]:
-        """Return folder and weight of each checkpoint of a merge; the weights add up to 1."""
-        stages = self.config.stages
-        return tuple(
-            (stages[owner].folder_of(step), weight)
-            for owner, step, weight in self.stage.merges[merge].members(self.name)
-        )

@@ -5,7 +5,6 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from evaluation.settings.candidates import MergeName, MergeRecipe, Steps
 from evaluation.settings.checkpoint_folders import (
     CheckpointsPath,
     ListedCheckpoint,
@@ -24,6 +23,7 @@ from evaluation.settings.model import (
 )
 from evaluation.settings.names import Label
 from evaluation.settings.objectives import Objective
+from evaluation.settings.requested_steps import Steps
 from evaluation.settings.tokenizer import Tokenizer
 
 
@@ -69,9 +69,6 @@ class Stage(Settings):
         (), description="Set by a run: the checkpoints that `checkpoints` lists."
     )
     steps: Steps = Field(description="List of steps, `all`, or `every: N` (found on disk).")
-    merges: dict[MergeName, MergeRecipe] = Field(
-        {}, description="Weighted means of checkpoints, by name, evaluated like steps."
-    )
     open_ended: Boolean = Field(
         False, description="Set by a run: `steps` are those of `all` or `every: N` found so far."
     )

@@ -1,9 +1,13 @@
 """Read a step's number from a folder's name; this file imports only the standard library."""
 
 import re
+from pathlib import Path
 
 STEP = re.compile(r"0|[1-9][0-9]{0,18}")
 """Pattern of a folder's name that is a step's number; `step_named` refuses those above 2^63 - 1."""
+
+RESULTS = r"step_\d+"
+"""Pattern of the names of folders that hold a step's results."""
 
 _WORDS = "global_?steps?|steps?|iterations?|iters?|checkpoints?|ckpts?"
 _NAMED = re.compile(rf"(?:.*[-_.])?(?:{_WORDS})[-_=.]?0*({STEP.pattern})", re.IGNORECASE)
@@ -20,3 +24,13 @@ def step_of_folder(folder: str) -> int | None:
     """Return the step of a folder called by a number, or as other trainers call theirs; else None."""
     named = _NAMED.fullmatch(folder)
     return step_named(named[1] if named else folder)
+
+
+def results_folder(step: int) -> str:
+    """Return the name of the folder of a step's results."""
+    return f"step_{step}"
+
+
+def step_of_results(folder: Path) -> int:
+    """Return the step whose results a folder has; the inverse of `results_folder`."""
+    return int(folder.name.removeprefix("step_"))

@@ -13,7 +13,6 @@ from pathlib import Path
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.errors import EvaluationError
 from evaluation.orchestration.processes import Process
-from evaluation.settings.candidates import steps_among
 from evaluation.settings.config import Config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.planning import plan_stages
@@ -201,13 +200,12 @@ class Watcher:
         if work is None or self.late or set(work.evaluated) != set(options.stages):
             return None
         until = options.until_step
-        last = [max(steps_among(candidates), default=-1) for candidates in work.evaluated.values()]
+        last = [max(steps, default=-1) for steps in work.evaluated.values()]
         if until is not None and min(last) >= until:
             return f"step {until} is evaluated: the end"
         stages = {name: self.config.stages[name] for name in options.stages}
         if all(
-            isinstance(stage.steps, tuple)
-            and {*stage.steps, *stage.merges} <= {*work.evaluated[name]}
+            isinstance(stage.steps, tuple) and {*stage.steps} <= {*work.evaluated[name]}
             for name, stage in stages.items()
         ):
             return "all requested steps are evaluated: the end"

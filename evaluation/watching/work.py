@@ -15,17 +15,14 @@ from pathlib import Path
 
 from evaluation.checkpoints.completeness import check_complete, check_whole
 from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.locations import absent_folder
-from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.state import folder_state
-from evaluation.checkpoints.subjects import Subject, bridge_subject, candidate_subject, stage_steps
+from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps, step_subject
 from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import SCORE, Step, steps_of
 from evaluation.errors import CacheError, CheckpointError, EvaluationError, UnsupportedCheckpoint
 from evaluation.records import record_path
-from evaluation.settings.candidates import Candidate
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
@@ -44,7 +41,7 @@ class Work:
     plans: Mapping[str, StagePlan]
     ready: tuple[Subject, ...]
     states: dict[Path, str]
-    evaluated: dict[str, tuple[Candidate, ...]]
+    evaluated: dict[str, tuple[int, ...]]
     skipped: dict[str, str]
     seen: dict[str, tuple[int, ...]]
 
@@ -68,7 +65,7 @@ class Work:
 
 
 def _steps_for(subject: Subject, *, is_compared: bool) -> list[Step]:
-    is_compared = is_compared and subject.candidate is not None
+    is_compared = is_compared and subject.role == "step"
     return steps_of("checkpoint", "comparison") if is_compared else steps_of("checkpoint")
 
 
@@ -95,23 +92,19 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
     plans = plan_stages(config)
     search = _Search(Outdated(plans))
     known = {name: search._known_steps(plans[name]) for name in stages}
-    candidates = {name: _candidates(plans[name], steps) for name, steps in known.items()}
     wanted = [s for name in stages if known[name] for s in search._wanted(plans[name])]
     states = search._look_at(wanted, quiet)
     ready = [subject for subject in wanted if search._can_be_evaluated(subject)]
-    chosen = {
-        name: search._scored_or(ready, plans[name], candidate)
-        for name, candidate in candidates.items()
-    }
-    limited = _with_candidates(config, chosen)
+    chosen = {name: search._scored_or(ready, plans[name], steps) for name, steps in known.items()}
+    limited = _with_steps(config, chosen)
     return Work(
         config=limited,
         plans=plan_stages(limited),
         ready=tuple(ready),
         states=states,
         evaluated={
-            name: tuple(step for step in candidate if search._is_evaluated(plans[name], step))
-            for name, candidate in candidates.items()
+            name: tuple(step for step in steps if search._is_evaluated(plans[name], step))
+            for name, steps in known.items()
         },
         skipped=search.skipped,
         seen={
@@ -121,19 +114,12 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
     )
 
 
-def _candidates(plan: StagePlan, steps: Sequence[int]) -> tuple[Candidate, ...]:
-    return (*steps, *plan.stage.merges)
-
-
-def _with_candidates(config: Config, chosen: Mapping[str, tuple[Candidate, ...]]) -> Config:
-    """Return the configuration with these steps and merges only; a stage without any keeps its steps."""
-    stages = {}
-    for name, stage in config.stages.items():
-        own = chosen.get(name, ())
-        merges = {merge: recipe for merge, recipe in stage.merges.items() if merge in own}
-        steps = tuple(candidate for candidate in own if isinstance(candidate, int))
-        update = {"steps": steps or stage.steps, "merges": merges}
-        stages[name] = stage.model_copy(update=update)
+def _with_steps(config: Config, chosen: Mapping[str, tuple[int, ...]]) -> Config:
+    """Return the configuration with these steps only; a stage without any keeps its steps."""
+    stages = {
+        name: stage.model_copy(update={"steps": chosen.get(name) or stage.steps})
+        for name, stage in config.stages.items()
+    }
     return config.model_copy(update={"stages": stages})
 
 
@@ -156,7 +142,7 @@ class _Search:
         """Yield the checkpoints that lack results, the bridge first."""
         has_bridge = plan.stage.bridge is not None
         steps = plan.stage.steps if isinstance(plan.stage.steps, tuple) else ()
-        subjects = [candidate_subject(plan, candidate) for candidate in _candidates(plan, steps)]
+        subjects = [step_subject(plan, step) for step in steps]
         self.outdated.look_at(subjects)
         if has_bridge:
             try:
@@ -167,7 +153,7 @@ class _Search:
                 if self._lacks(bridge):
                     yield bridge
         for subject in subjects:
-            if self.outdated(SCORE, subject) and absent_folder(subject.checkpoint):
+            if self.outdated(SCORE, subject) and not configuration_file(subject.checkpoint):
                 continue  # listed in the configuration, but not written yet
             if self._lacks(subject, is_compared=has_bridge):
                 yield subject
@@ -207,20 +193,20 @@ class _Search:
         return name_of(subject.plan.name) not in self.skipped
 
     def _scored_or(
-        self, ready: Iterable[Subject], plan: StagePlan, steps: Iterable[Candidate]
-    ) -> tuple[Candidate, ...]:
-        """Return the steps and merges that are scored or ready."""
+        self, ready: Iterable[Subject], plan: StagePlan, steps: Iterable[int]
+    ) -> tuple[int, ...]:
+        """Return the steps that are scored or ready."""
         folders = {subject.folder for subject in ready}
-        subjects = [(step, candidate_subject(plan, step)) for step in steps]
+        subjects = [(step, step_subject(plan, step)) for step in steps]
         return tuple(
             s
             for s, subject in subjects
             if subject.folder in folders or not self.outdated(SCORE, subject)
         )
 
-    def _is_evaluated(self, plan: StagePlan, step: Candidate) -> bool:
+    def _is_evaluated(self, plan: StagePlan, step: int) -> bool:
         """Return whether a checkpoint has all results, including deltas; false while these wait."""
-        has_bridge, subject = plan.stage.bridge is not None, candidate_subject(plan, step)
+        has_bridge, subject = plan.stage.bridge is not None, step_subject(plan, step)
         if has_bridge and name_of(plan.name) in self.skipped:
             return False
         return not self._lacks(subject, is_compared=has_bridge)
@@ -252,7 +238,7 @@ def _second_look(subject: Subject, before: str) -> tuple[str, str | None]:
 def _problem(subject: Subject) -> str | None:
     check = check_whole if subject.plan.stage.command else check_complete
     try:
-        check(open_subject(subject))
+        check(subject.open())
     except UnsupportedCheckpoint:
         return None  # waiting will not help: its job records why it cannot be scored
     except CheckpointError as error:

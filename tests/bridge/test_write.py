@@ -15,7 +15,7 @@ from tests.bridge.folders import edit_json, edited, make_plans, read, write_side
 
 COLUMNS = (
     "stage step bridge tier item group metric value bridge_value delta low high p p_holm mde n "
-    "clusters higher_is_better primary flag method note merge"
+    "clusters higher_is_better primary flag method note"
 )
 """Of the table of deltas: users rely on the order, and new ones go to the end."""
 

@@ -17,8 +17,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn.functional import embedding, silu, softmax
 
+from demo.nanotron_writer import write_parameters
 from evaluation.checkpoints.architecture import parse_architecture
-from evaluation.checkpoints.save import write_parameters
 
 Config = dict[str, Any]
 

@@ -12,13 +12,11 @@ import xxhash
 from evaluation.checkpoints import contents
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
-from evaluation.checkpoints.locations import Merge
-from evaluation.checkpoints.merge import open_location
 from evaluation.errors import IncompleteCheckpoint
 from evaluation.files import write_text
 from tests.checkpoints.damage import norm
 from tests.checkpoints.huggingface import save_model
-from tests.checkpoints.nanotron import age, llama, make_checkpoint, rewrite
+from tests.checkpoints.nanotron import llama, make_checkpoint, rewrite
 from tests.checkpoints.test_state import rewrite as rewrite_in_place
 from tests.checkpoints.test_state import shard
 
@@ -144,21 +142,6 @@ def test_parts_of_files_against_one_after_the_other(
         parts = [content[at : at + size] for at in range(0, 1000, size)]
         plain = xxhash.xxh3_128(b"".join(xxhash.xxh3_128(part).digest() for part in parts))
         assert contents._hashes_of_all({"a": path}) == {"a": plain.hexdigest()}
-
-
-def test_a_merge_is_its_members(tmp_path: Path) -> None:
-    for number in range(2):
-        make_checkpoint(tmp_path / str(number), llama(), seed=number)
-        age(tmp_path / str(number))
-
-    def merged(*weights: float) -> str:
-        members = tuple((tmp_path / str(i), weight) for i, weight in enumerate(weights))
-        return Contents().identity(open_location(Merge("both", members)))
-
-    before = merged(0.5, 0.5)
-    assert merged(0.25, 0.75) != before
-    touch(tmp_path / "1")
-    assert merged(0.5, 0.5) == before
 
 
 def test_where_nothing_can_be_written(

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from evaluation.checkpoints.format import open_checkpoint
-from evaluation.checkpoints.locations import Merge
-from evaluation.checkpoints.merge import open_location
 from evaluation.checkpoints.subjects import find_steps
 from evaluation.checkpoints.training import METADATA, consumed_tokens
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
-from evaluation.settings.candidates import StepInterval
+from evaluation.settings.requested_steps import StepInterval
 from evaluation.settings.steps import step_named
 from tests.checkpoints.damage import training
 from tests.checkpoints.nanotron import llama, make_checkpoint
@@ -32,14 +30,12 @@ def test_parent_by_its_latest_txt(tmp_path: Path) -> None:
 
 
 def test_a_step_of_a_stage_is_a_folder_itself(tmp_path: Path) -> None:
-    """As for a merge and a bridge, whatever `latest.txt` in it names."""
+    """As for a bridge, whatever `latest.txt` in it names."""
     make_checkpoint(tmp_path / "10/20", llama())
     (tmp_path / "10/latest.txt").write_text("20")
     assert open_checkpoint(tmp_path / "10").step == 20
     with pytest.raises(CheckpointError, match="10: not a checkpoint"):
-        open_location(tmp_path / "10")
-    with pytest.raises(CheckpointError, match="10: no checkpoint there"):
-        open_location(Merge("one", ((tmp_path / "10", 1.0),)))
+        open_checkpoint(tmp_path / "10", follow_latest=False)
 
 
 def make_step(folder: Path, config: str = "model_config.json") -> None:

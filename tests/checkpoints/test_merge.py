@@ -1,139 +1,122 @@
-"""Merges against plain torch arithmetic, and themselves; what is no mean is refused by its key."""
+"""Means of checkpoints against plain arithmetic and a forward pass of our own; other models are refused."""
 
-import shutil
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from pydantic import ValidationError
-from safetensors.torch import load_file
 
+from demo.nanotron_writer import import_hf
 from evaluation.checkpoints.completeness import check_complete
-from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.checkpoints.locations import Merge
-from evaluation.checkpoints.merge import open_location
-from evaluation.checkpoints.save import write_merge
-from evaluation.errors import CheckpointError, UnsupportedCheckpoint
-from evaluation.settings.candidates import MergeRecipe
+from evaluation.checkpoints.merge import write_mean
+from evaluation.errors import CheckpointError
 from tests.checkpoints.huggingface import save_model
-from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, moe, qwen2, rewrite
-from tests.checkpoints.test_reference import merged
+from tests.checkpoints.nanotron import (
+    TRAINING,
+    Config,
+    forward,
+    llama,
+    make_checkpoint,
+    moe,
+    qwen2,
+)
 from tests.tables import cases
 
-
-def opened(*members: tuple[Path, float]) -> Checkpoint:
-    return open_location(Merge("m", members))
-
-
-def weights_of(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
-    return dict(load_model(checkpoint).named_parameters())
+MUP: Config = {**TRAINING, "model": {"init_method": {"use_mup": True}}}
+IDS = torch.tensor([5, 17, 3, 9, 44, 2, 31, 8])
 
 
-def are_equal(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> bool:
-    return ours.keys() == theirs.keys() and all(
-        torch.equal(value, theirs[name]) and value.dtype == theirs[name].dtype
-        for name, value in ours.items()
-    )
+def weights_of(folder: Path) -> dict[str, torch.Tensor]:
+    return dict(load_model(open_checkpoint(folder)).named_parameters())
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("weights", [(0.5, 0.5), (0.9, 0.1), (1 / 3, 1 / 3, 1 / 3)])
-def test_a_checkpoint_merged_with_itself_stays_the_same_to_the_bit(
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("weights", [(1, 1), (9, 1), (1, 1, 1)])
+def test_equal_ones_stay_the_same_to_the_bit(
     tmp_path: Path, dtype: torch.dtype, weights: tuple[float, ...]
 ) -> None:
-    """Copies of it under other tp and pp, as no merge names a folder twice."""
-    members = []
-    for number, weight in enumerate(weights):
-        make_checkpoint(tmp_path / str(number), llama(), tp=1 + number % 2, pp=2, dtype=dtype)
-        members.append((tmp_path / str(number), weight))
-    merge = opened(*members)
-    own = weights_of(open_checkpoint(tmp_path / "0"))
-    assert are_equal(weights_of(merge), own)
-    write_merge(merge, tmp_path / "out")
-    assert are_equal(weights_of(open_checkpoint(tmp_path / "out")), own)
+    """Whatever their tp and pp."""
+    folders = [tmp_path / str(number) for number in range(len(weights))]
+    for number, folder in enumerate(folders):
+        make_checkpoint(folder, llama(), tp=1 + number % 2, pp=2, dtype=dtype)
+    write_mean(folders, weights, tmp_path / "out")
+    ours, own = weights_of(tmp_path / "out"), weights_of(folders[0])
+    assert ours.keys() == own.keys()
+    for name, value in ours.items():
+        assert value.dtype == dtype
+        assert torch.equal(value, own[name])
 
 
-@pytest.mark.parametrize("weights", [(0.5, 0.5), (0.25, 0.75), (0.9, 0.1)])
 @pytest.mark.parametrize(
-    "names", [("llama_tp1", "llama_tp2"), ("llama_pp2", "llama_tp2"), ("llama_tp2", "llama_tp1")]
+    ("config", "training"),
+    [
+        (llama(), TRAINING),
+        (llama(tie_word_embeddings=True), TRAINING),
+        (llama(rope_interleaved=True), TRAINING),
+        (llama(), MUP),
+        (qwen2(attention_bias=True, sliding_window_size=3), TRAINING),
+        (qwen2(no_rope_layer=2), TRAINING),
+        (qwen2(moe_config=moe()), TRAINING),
+    ],
+    ids=["llama", "tied", "interleaved", "muP", "sliding window", "no RoPE", "experts"],
 )
-def test_fixtures_of_nanotron_against_plain_arithmetic(
-    shared: Path, tmp_path: Path, names: tuple[str, str], weights: tuple[float, float]
+def test_it_computes_what_the_averaged_weights_compute(
+    tmp_path: Path, config: Config, training: Config
 ) -> None:
-    """Another rank's layout, and weights that differ: the second one is shifted first."""
-    folders = [tmp_path / name for name in names]
-    for name, folder in zip(names, folders, strict=True):
-        shutil.copytree(shared / "fixtures" / "nanotron" / name, folder)
-    _shift(folders[1])
-    write_merge(opened(*zip(folders, weights, strict=True)), tmp_path / "out")
-    one, other, found = (merged(folder) for folder in (*folders, tmp_path / "out"))
-    assert found.keys() == one.keys() == other.keys()
-    for name, value in found.items():
-        exact = weights[0] * one[name].double() + weights[1] * other[name].double()
-        assert not torch.equal(one[name], other[name])
-        torch.testing.assert_close(value.double(), exact, rtol=1e-6, atol=1e-7)
+    shares = {"10": 1.0, "20": 2.0, "30": 1.0}
+    tensors = [
+        make_checkpoint(tmp_path / name, config, training=training, tp=1 + number % 2, seed=number)
+        for number, name in enumerate(shares)
+    ]
+    write_mean([tmp_path / name for name in shares], [*shares.values()], tmp_path / "out")
+    checkpoint = open_checkpoint(tmp_path / "out")
+    check_complete(checkpoint)
+    found = load_model(checkpoint)(IDS[None]).logits[0].double()
+    mean = {
+        name: sum(share / 4 * own[name].double() for share, own in zip(shares.values(), tensors, strict=True))
+        for name in tensors[0]
+    }  # fmt: skip
+    expected = forward(mean, config, IDS, mup=training is MUP)  # type: ignore[arg-type]
+    assert float((found - expected).norm() / expected.norm()) < 1e-5
+    last = forward(tensors[-1], config, IDS, mup=training is MUP)
+    assert float((found - last).norm() / last.norm()) > 0.1
 
 
-def _shift(folder: Path) -> None:
-    for path in (folder / "model").rglob("*.safetensors"):
-        data = load_file(path)["data"]
-        rewrite(path, data.flip(0) * 0.5 + 0.01 * torch.arange(data.numel()).view_as(data).sin())
-
-
-def test_bf16_members_are_weighted_in_float32_and_rounded_once(tmp_path: Path) -> None:
+def test_bf16_is_averaged_in_float32_and_rounded_once(tmp_path: Path) -> None:
     shares = {"a": 0.3137, "b": 0.4519, "c": 0.2344}
-    tensors = {
-        name: make_checkpoint(tmp_path / name, llama(), dtype=torch.bfloat16, tp=tp, seed=seed)
-        for name, tp, seed in (("a", 1, 1), ("b", 2, 2), ("c", 2, 3))
-    }
-    merge = opened(*((tmp_path / name, share) for name, share in shares.items()))
-    assert merge.dtype == "bfloat16"
-    assert merge.path == tmp_path / "b"  # of the largest weight
-    write_merge(merge, tmp_path / "out")
-    found, others = merged(tmp_path / "out"), 0
-    for name, value in found.items():
-        exact = sum(share * tensors[one][name].double() for one, share in shares.items())
-        assert isinstance(exact, torch.Tensor)
+    folders = [tmp_path / name for name in shares]
+    for seed, folder in enumerate(folders):
+        make_checkpoint(folder, llama(), dtype=torch.bfloat16, seed=seed)
+    write_mean(folders, [*shares.values()], tmp_path / "out")
+    members, others, count = [weights_of(folder) for folder in folders], 0, 0
+    for name, value in weights_of(tmp_path / "out").items():
+        parts = zip(shares.values(), members, strict=True)
+        exact = torch.stack([share * own[name].double() for share, own in parts]).sum(0)
         once = exact.to(torch.bfloat16).double()
         off = (value.double() - once).abs()
+        assert value.dtype == torch.bfloat16
         assert float((off / once.abs().clamp_min(1e-3)).max()) <= 2**-7  # one place of bfloat16
-        others += int((off > 0).sum())
-    assert others / sum(value.numel() for value in found.values()) < 1e-3  # all but ties
-    assert are_equal(weights_of(merge), weights_of(open_checkpoint(tmp_path / "out")))
+        others, count = others + int((off > 0).sum()), count + value.numel()
+    assert others / count < 1e-3  # all but ties
 
 
-def test_members_of_two_dtypes_are_written_in_float32(tmp_path: Path) -> None:
-    for name, dtype in (("a", torch.float32), ("b", torch.bfloat16)):
+def test_two_dtypes_are_saved_in_one_that_holds_both(tmp_path: Path) -> None:
+    for name, dtype in (("a", torch.float16), ("b", torch.bfloat16)):
         make_checkpoint(tmp_path / name, llama(), dtype=dtype)
-    merge = opened((tmp_path / "a", 0.5), (tmp_path / "b", 0.5))
-    write_merge(merge, tmp_path / "out")
-    assert (merge.dtype, open_checkpoint(tmp_path / "out").dtype) == ("float32", "float32")
+    write_mean([tmp_path / "a", tmp_path / "b"], [1, 1], tmp_path / "out")
+    assert open_checkpoint(tmp_path / "out").dtype == "float32"
 
 
-@pytest.mark.parametrize("config", [qwen2(moe_config=moe()), llama(rope_interleaved=True)])
-def test_what_is_loaded_is_what_is_written(tmp_path: Path, config: dict[str, Any]) -> None:
-    """Experts, routers in float32, and rows that change places."""
-    for seed, name in enumerate("ab"):
-        make_checkpoint(tmp_path / name, config, tp=1 + seed, dtype=torch.bfloat16, seed=seed)
-    merge = opened((tmp_path / "a", 0.6), (tmp_path / "b", 0.4))
-    write_merge(merge, tmp_path / "out")
-    written = open_checkpoint(tmp_path / "out")
-    check_complete(written)
-    assert are_equal(weights_of(merge), weights_of(written))
-
-
-def test_the_written_checkpoint_is_laid_out_like_its_main_member(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "a", llama(), tp=2, pp=2)
-    make_checkpoint(tmp_path / "b", llama(), tp=1, seed=1)
-    (tmp_path / "a" / "checkpoint_metadata.json").write_text('{"metas": {}}')
-    write_merge(opened((tmp_path / "a", 0.6), (tmp_path / "b", 0.4)), tmp_path / "out")
-    files = [
-        sorted(p.relative_to(f) for p in f.rglob("*.*")) for f in (tmp_path / "a", tmp_path / "out")
-    ]
-    assert files[0] == files[1]
-    assert not [path for path in tmp_path.iterdir() if path.name not in ("a", "b", "out")]
+def test_a_hugging_face_folder_is_averaged_like_nanotron_s(tmp_path: Path) -> None:
+    model = save_model(tmp_path / "hf")
+    import_hf(tmp_path / "hf", tmp_path / "c", step=5)
+    write_mean([tmp_path / "c" / "5", tmp_path / "hf"], [1, 3], tmp_path / "out")
+    ours = weights_of(tmp_path / "out")
+    for name, value in model.named_parameters():
+        assert torch.equal(ours[name], value)
 
 
 @pytest.mark.parametrize(
@@ -143,30 +126,40 @@ def test_the_written_checkpoint_is_laid_out_like_its_main_member(tmp_path: Path)
 def test_other_models_are_refused_by_the_key_that_differs(
     tmp_path: Path, changes: dict[str, Any], key: str
 ) -> None:
-    make_checkpoint(tmp_path / "a", llama())
-    make_checkpoint(tmp_path / "b", llama(**changes))
-    with pytest.raises(CheckpointError, match=f"`{key}` is .* take one of them out of the merge m"):
-        opened((tmp_path / "a", 0.6), (tmp_path / "b", 0.4))
+    make_checkpoint(tmp_path / "a", llama(**changes))
+    make_checkpoint(tmp_path / "b", llama())
+    with pytest.raises(CheckpointError, match=f"/a: another model than .*/b, by `{key}`"):
+        write_mean([tmp_path / "a", tmp_path / "b"], [1, 1], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
-def test_what_only_the_training_configuration_says_is_compared_too(tmp_path: Path) -> None:
-    mup = {**TRAINING, "model": {"init_method": {"use_mup": True}}}
-    make_checkpoint(tmp_path / "a", llama())
-    make_checkpoint(tmp_path / "b", llama(), training=mup)
-    with pytest.raises(CheckpointError, match="`mup` is True, but False in "):
-        opened((tmp_path / "a", 0.6), (tmp_path / "b", 0.4))
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_files_follow_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
+    for name in "ab":
+        make_checkpoint(tmp_path / name, llama())
+    before = os.umask(umask)
+    try:
+        write_mean([tmp_path / "a", tmp_path / "b"], [1, 1], tmp_path / "out")
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir()} == {mode}
 
 
-def test_hugging_face_members_are_refused(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "a", llama())
-    save_model(tmp_path / "b")
-    with pytest.raises(UnsupportedCheckpoint, match="import it first with"):
-        opened((tmp_path / "a", 0.6), (tmp_path / "b", 0.4))
+def test_nothing_is_overwritten_or_left_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        make_checkpoint(tmp_path / name, llama())
+    pair = [tmp_path / "a", tmp_path / "b"]
+    with pytest.raises(CheckpointError, match="is there already"):
+        write_mean(pair, [1, 1], pair[0])
 
+    def fail(model: Any, folder: Path) -> None:
+        folder.mkdir()
+        (folder / "config.json").touch()
+        raise OSError(28, "No space left on device")
 
-@pytest.mark.parametrize(
-    ("recipe", "sentence"), cases("checkpoints/tables", "recipes_that_are_none")
-)
-def test_recipes_that_are_none(recipe: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValidationError, match=sentence):
-        MergeRecipe.model_validate(recipe)
+    monkeypatch.setattr("transformers.PreTrainedModel.save_pretrained", fail)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        write_mean(pair, [1, 1], tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]

@@ -9,6 +9,7 @@ import torch
 import transformers
 from torch import nn
 
+from demo.nanotron_writer import write_parameters
 from evaluation.checkpoints import nanotron_classes as folder
 from evaluation.checkpoints.architecture import parse_architecture
 from evaluation.checkpoints.format import open_checkpoint
@@ -16,7 +17,6 @@ from evaluation.checkpoints.inspect import describe
 from evaluation.checkpoints.load import load_model
 from evaluation.checkpoints.nanotron_classes.base import Architecture
 from evaluation.checkpoints.nanotron_classes.registry import nanotron_classes
-from evaluation.checkpoints.save import write_parameters
 from evaluation.errors import UnsupportedCheckpoint
 from tests.checkpoints.nanotron import age, llama
 

@@ -11,7 +11,6 @@ from transformers import GPTNeoXConfig, LlamaConfig
 from evaluation.__main__ import main
 from evaluation.checkpoints.completeness import check_complete, check_whole
 from evaluation.checkpoints.format import open_checkpoint
-from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from tests.checkpoints.damage import tensors
@@ -169,10 +168,6 @@ def test_hugging_face_folders(
     keep_only(tmp_path / "hf", kept)
     with pytest.raises(IncompleteCheckpoint, match=f"({named}).* holds nothing but zeros"):
         load_model(open_checkpoint(tmp_path / "hf"))
-    if isinstance(config, LlamaConfig):
-        with pytest.raises(IncompleteCheckpoint, match="holds nothing but zeros"):
-            import_hf(tmp_path / "hf", tmp_path / "c")
-        assert not (tmp_path / "c").exists()
 
 
 def test_hugging_face_folders_that_begin_so(tmp_path: Path) -> None:

@@ -129,10 +129,6 @@ def write(
     met = {"verdict": "met", "objectives": []}
     verdicts = [{**met, "step": 100, "verdict": verdict}]
     verdicts += [{**met, "step": 200, "verdict": "undecided"}]
-    for name in plan.stage.merges:
-        merge = {"step": None, "merge": name}
-        deltas.append({**delta(0, "overall", "worse"), **merge})
-        verdicts.append({**met, **merge})
     stage = {"stage": "stage4", "protocol": BRIDGE, "verdicts": verdicts, "deltas": deltas}
     write_model(plan.results / "bridge_deltas.json", StageDeltas, stage)
     advice = {"stage": "stage4", "step": advised, "meets": True, "why": "given"}
@@ -148,34 +144,3 @@ def test_what_does_not_is_named(plan: StagePlan) -> None:
         "stage4 step 200: tier2 web delta_nats_per_token is worse",
         "stage4: step 100 is named, not step 200, which has the least noise",
     ]
-
-
-def merging(plan: StagePlan, **recipe: Any) -> StagePlan:
-    stage = plan.stage.model_dump() | {"merges": {"both": recipe}}
-    return replace(plan, stage=Stage(**stage))
-
-
-@pytest.mark.parametrize(
-    ("weights", "said"),
-    [
-        ({"100": 0.5, "200": 0.5}, "Tier2's mean is worse, not better"),  # 0.045 beside 0.05
-        ({"100": 0.7, "200": 0.3}, "a planted regression is met"),  # 0.063
-    ],
-)
-def test_a_merge_has_the_mean_of_its_members_noise(
-    plan: StagePlan, weights: dict[str, float], said: str
-) -> None:
-    """Of the steps, which agree, nothing is said."""
-    plan = merging(plan, weights=weights)
-    write(plan, RIGHT, "not met", 200)
-    assert disagreements(plan) == [f"stage4 merge both: {said}"]
-
-
-def test_a_merge_is_named_only_where_the_best_step_is_not_different(plan: StagePlan) -> None:
-    plan = merging(plan, mean=["100", "200"])
-    close = {"step": 200, "delta": 0.0, "low": None, "high": None, "p": None}
-    wrong = "stage4 merge both: Tier2's mean is worse, not better"
-    named = "stage4: merge both is named, not step 200, which has the least noise"
-    for similar, found in (([close], [wrong]), ([], [wrong, named])):
-        write(plan, RIGHT, "not met", 0, step=None, merge="both", similar=similar)
-        assert disagreements(plan) == found

@@ -153,8 +153,8 @@ if "PIDS" in os.environ:
 
     def score(place):
         with open(os.environ["PIDS"], "a") as file:
-            print(place.candidate, os.getpid(), file=file)
-        if place.candidate == 10:
+            print(place.step, os.getpid(), file=file)
+        if place.step == 10:
             raise GpuFault("GPU 0 failed in the middle of a run")
         return scored(place)
 

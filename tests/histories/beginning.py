@@ -12,7 +12,7 @@ import torch
 import yaml
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from evaluation.checkpoints.import_hf import import_hf
+from demo.nanotron_writer import import_hf
 from tests.histories.model import Copy, File, Model
 from tests.workflow.world import WORDS, build_tokenizer, sentence, write_rows
 

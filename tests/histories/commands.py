@@ -76,8 +76,6 @@ def _by_hand(model: Model) -> Iterator[tuple[Any, ...]]:
             yield from [("collect", *which), ("score", *which)]
             if model.bridge(stage) is not None:
                 yield ("deltas", *which)
-        for merge in model.merges(stage):
-            yield from [(name, "--stage", stage, "--merge", merge) for name in ("collect", "score")]
         if model.bridge(stage) is not None:
             yield from [(name, "--stage", stage, "--bridge") for name in ("collect", "score")]
 
@@ -92,7 +90,6 @@ SETS = (
     "store",
     "cache",
     "suites",
-    "merge",
 )
 """Beginnings of what changes the set of results: tables of those that are there are in order."""
 

@@ -31,6 +31,6 @@ for _about, _edits in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_te
 ASKS_NOTHING = (
     "margin objective objective_turned objective_metric objective_taken_away checkpoint_deleted "
     "task_primary task_group slice_group probe_category order_of_objectives other_run "
-    "other_run_removed setting_of_no_result repaired merge merge_taken_away merge_renamed"
+    "other_run_removed setting_of_no_result repaired"
 ).split()
 """Edits after which every result that is there may stay."""

@@ -114,13 +114,7 @@ def _is_named(model: Model, folder: str) -> bool:
         if model.folder(stage) == folder and isinstance(model.stages[stage]["steps"], list)
     ]
     bridges = [bridge for stage in model.stages if (bridge := model.bridge(stage))]
-    members = [
-        place
-        for stage in model.stages
-        for one in model.merges(stage)
-        for place in model.members(stage, one)
-    ]
-    is_used = any(place.startswith(f"{folder}/") for place in (*bridges, *members))
+    is_used = any(place.startswith(f"{folder}/") for place in bridges)
     return bool(listed) or is_used or folder in model.links.values()
 
 

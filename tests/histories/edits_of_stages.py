@@ -77,69 +77,6 @@ def stage_added(model: Model, name: str, bridge: Any) -> None:
     model.stages[name] = {**stage, "bridge": bridge} if bridge else stage
 
 
-RECIPES = ("mean", "weights", "weights_turned")
-
-
-def _possible_merges(model: Model) -> Iterable[tuple[Any, ...]]:
-    """Of two whole steps of Nanotron that are there, of the stage itself or of two stages."""
-    steps = [(stage, step) for stage in model.stages for step in model.on_disk(stage)[:3]]
-    known = {(stage, step): model.checkpoints[model.place(stage, step)] for stage, step in steps}
-    whole = [one for one, copy in known.items() if copy.form == "nanotron" and not copy.damage]
-    for stage in model.stages:
-        for (one, first), (other, second) in combinations(whole, 2):
-            places = {model.place(one, first), model.place(other, second)}
-            if len(places) == 2 and stage in (one, other):
-                names = tuple(
-                    str(step) if owner == stage else f"{owner}/{step}"
-                    for owner, step in ((one, first), (other, second))
-                )
-                yield from ((stage, "blend", *names, recipe) for recipe in RECIPES)
-
-
-@edit(_possible_merges)
-def merge(model: Model, stage: str, name: str, one: str, other: str, recipe: str) -> None:
-    """A mean of two steps, new or in place of the one that there was."""
-    weights = {one: 0.25, other: 0.75}
-    if recipe == "weights_turned":
-        weights = dict(reversed(weights.items()))
-    made = {"mean": [one, other]} if recipe == "mean" else {"weights": weights}
-    model.stages[stage].setdefault("merges", {})[name] = made
-
-
-@edit(lambda model: [(stage, merge) for stage in model.stages for merge in model.merges(stage)])
-def merge_taken_away(model: Model, stage: str, merge: str) -> None:
-    del model.stages[stage]["merges"][merge]
-
-
-@edit(lambda model: [(stage, merge) for stage in model.stages for merge in model.merges(stage)])
-def merge_renamed(model: Model, stage: str, merge: str) -> None:
-    """The same mean by another name, in a folder of its own."""
-    merges = model.stages[stage]["merges"]
-    merges["mixture" if merge == "blend" else "blend"] = merges.pop(merge)
-
-
-def _rename_members(model: Model, names: dict[str, str]) -> None:
-    """Stages take other names, and members of merges follow."""
-
-    def renamed(member: str) -> str:
-        owner, _, step = member.rpartition("/")
-        return f"{names.get(owner, owner)}/{step}" if owner else member
-
-    for stage in model.stages:
-        for recipe in model.merges(stage).values():
-            if "mean" in recipe:
-                recipe["mean"] = list(map(renamed, recipe["mean"]))
-            else:
-                recipe["weights"] = {renamed(m): w for m, w in recipe["weights"].items()}
-
-
-def _owners(model: Model) -> set[str]:
-    """Stages whose steps are members of another stage's merges."""
-    recipes = [recipe for stage in model.stages for recipe in model.merges(stage).values()]
-    members = [member for recipe in recipes for member in recipe.get("mean") or recipe["weights"]]
-    return {member.rpartition("/")[0] for member in members}
-
-
 def _bridge_stage(stage: dict[str, Any]) -> str | None:
     """The stage that another one's bridge is a step of."""
     return (stage.get("bridge") or {}).get("stage")
@@ -149,8 +86,7 @@ def _bridge_stage(stage: dict[str, Any]) -> str | None:
     lambda model: [
         (name,)
         for name in model.stages
-        if len(model.stages) > 1
-        and name not in {*map(_bridge_stage, model.stages.values()), *_owners(model)}
+        if len(model.stages) > 1 and name not in {*map(_bridge_stage, model.stages.values())}
     ]
 )
 def stage_removed(model: Model, name: str) -> None:
@@ -170,7 +106,6 @@ def stage_renamed(model: Model, old: str, new: str) -> None:
     for stage in model.stages.values():
         if _bridge_stage(stage) == old:
             stage["bridge"] = {**stage["bridge"], "stage": new}
-    _rename_members(model, {old: new})
 
 
 @edit(lambda model: combinations(model.stages, 2))
@@ -181,7 +116,6 @@ def stages_swapped(model: Model, one: str, other: str) -> None:
     for stage in model.stages.values():
         if (owner := _bridge_stage(stage)) in names:
             stage["bridge"] = {**stage["bridge"], "stage": names[owner]}
-    _rename_members(model, names)
 
 
 @edit(

@@ -142,42 +142,8 @@ class Model:
         for stage in self.stages:
             for step in self.steps(stage):
                 yield f"stages.{stage}.steps", self.place(stage, step)
-            for merge in self.merges(stage):
-                yield from (
-                    (f"stages.{stage}.merges.{merge}", p) for p in self.members(stage, merge)
-                )
             if (place := self.bridge(stage)) is not None:
                 yield f"stages.{stage}.bridge", place
-
-    def merges(self, stage: str) -> dict[str, Any]:
-        """Recipes of a stage's merges, by name."""
-        recipes: dict[str, Any] = self.stages[stage].get("merges", {})
-        return recipes
-
-    def members(self, stage: str, merge: str) -> dict[str, float]:
-        """Places of a merge's members with their weights, as written."""
-        recipe = self.merges(stage)[merge]
-        weights = recipe.get("weights") or dict.fromkeys(recipe.get("mean", ()), 1.0)
-        named = {str(name).rpartition("/"): weight for name, weight in weights.items()}
-        return {self.place(n[0] or stage, int(n[2])): weight for n, weight in named.items()}
-
-    def unlike(self) -> set[str]:
-        """Places of members that cannot be in one mean: public models, and settings of two kinds."""
-        found: set[str] = set()
-        for stage in self.stages:
-            for merge in self.merges(stage):
-                there = {
-                    p: self.checkpoints[p]
-                    for p in self.members(stage, merge)
-                    if p in self.checkpoints
-                }
-                found |= {place for place, known in there.items() if known.form != "nanotron"}
-                if (
-                    len({known.settings[0] if known.settings else 0 for known in there.values()})
-                    > 1
-                ):
-                    found |= there.keys()
-        return found
 
     def repeats_objective(self) -> bool:
         """Whether a stage has an objective twice, which is refused before anything else is read."""
@@ -200,13 +166,12 @@ class Model:
         return any(self._has(place, ("no_config",)) for _, place in self.used())
 
     def broken(self) -> set[str]:
-        """Places of the checkpoints that are asked for and cannot be scored, or not be merged."""
-        return {place for _, place in self.used() if self._has(place, DAMAGES)} | self.unlike()
+        """Places of the checkpoints that are asked for and cannot be scored."""
+        return {place for _, place in self.used() if self._has(place, DAMAGES)}
 
     def quiet(self) -> set[str]:
         """Those of them that nobody wrote to: if scored before, their results may stay."""
-        lost = {place for _, place in self.used() if self._has(place, ("lost_shard",))}
-        return lost - self.unlike()
+        return {place for _, place in self.used() if self._has(place, ("lost_shard",))}
 
     def restored(self, places: set[str]) -> "Model":
         """As if what was deleted or lost in these places were still there."""
@@ -244,9 +209,6 @@ class Model:
             there = self.on_disk(stage)
             if isinstance(own["steps"], list):
                 own["steps"] = [step for step in own["steps"] if step in there] or "all"
-            for merge in list(self.merges(stage)):
-                if not self.members(stage, merge).keys() <= self.checkpoints.keys():
-                    del own["merges"][merge]
         first = next(iter(self.stages))
         for stage, own in self.stages.items():
             if (place := self.bridge(stage)) is not None and place not in self.checkpoints:

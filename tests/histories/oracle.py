@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from evaluation.dependencies.other_runs import run_folders, step_of
-from evaluation.settings.candidates import candidate_of
+from evaluation.dependencies.other_runs import run_folders
+from evaluation.settings.steps import step_of_results
 from tests.histories.model import Model
 
 TIMES = {"seconds", "tokens_per_second", "tokens_processed", "gpu_busy", "made", "started", "run"}
@@ -64,7 +64,7 @@ def unasked(model: Model, folder: Path) -> Iterator[str]:
     for stage in model.stages:
         results = folder / model.results(stage)
         for taken in run_folders(results).values():
-            for step in sorted({*map(step_of, taken)} - {*model.steps(stage)}):
+            for step in sorted({*map(step_of_results, taken)} - {*model.steps(stage)}):
                 yield f"left over and taken: step {step} of {stage}"
 
 
@@ -76,8 +76,7 @@ def _may_stay(model: Model, folder: str, name: str) -> bool:
         return False
     if top == "bridge":
         return model.bridge(stage) is None
-    candidate = candidate_of(rest.partition("/")[0])
-    return candidate not in (*model.steps(stage), *model.merges(stage))
+    return step_of_results(Path(rest.partition("/")[0])) not in model.steps(stage)
 
 
 def _difference(ours: Path, fresh: Path) -> str | None:

@@ -152,29 +152,24 @@ class StandIn:
 
     def __init__(self, scoring: Any, checkpoint: Any, loaded: Callable[[], None]) -> None:
         self.dtype = "float32" if scoring.dtype == "auto" else scoring.dtype
-        members = checkpoint.members or ((checkpoint, 1.0),)
-        self._folders = [(member.path, weight) for member, weight in members]
+        self._folder = checkpoint.path
         self._loaded = loaded
         self._tokens = 0
         self._fault = [scoring.generation_batch] if "HISTORIES_FAULT" in os.environ else []
 
     @functools.cached_property
     def content(self) -> str:
-        contents = [_content(folder) for folder, _ in self._folders]
+        content = _content(self._folder)
         self._loaded()
-        weights = [weight for _, weight in self._folders]
-        return (
-            contents[0] if len(contents) == 1 else _digest([*zip(contents, weights, strict=True)])
-        )
+        return content
 
     @property
     def state(self) -> str:
         """Names, sizes and times of the files whose content counts."""
         return repr(
             [
-                (str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns)
-                for folder, _ in self._folders
-                for p in _files(folder)
+                (str(p.relative_to(self._folder)), p.stat().st_size, p.stat().st_mtime_ns)
+                for p in _files(self._folder)
             ]
         )
 

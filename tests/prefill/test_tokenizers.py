@@ -12,7 +12,6 @@ from transformers import LlamaConfig
 
 from evaluation.__main__ import main
 from evaluation.checkpoints.format import open_checkpoint
-from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import EvaluationError, SourceError
 from evaluation.prefill.tokenizers import prefill_tokenizer
@@ -125,11 +124,7 @@ def by_model(source: Path, tmp_path: Path, marker: Path) -> object:
     return load_model(open_checkpoint(model(tmp_path, marker)))
 
 
-def by_import_of_unknown(source: Path, tmp_path: Path, marker: Path) -> object:
-    return import_hf(model(tmp_path, marker), tmp_path / "imported")
-
-
-@pytest.mark.parametrize("way", [by_prefill, by_checkpoint, by_model, by_import_of_unknown])
+@pytest.mark.parametrize("way", [by_prefill, by_checkpoint, by_model])
 def test_code_of_others_is_never_run(
     way: Callable[[Path, Path, Path], object], tmp_path: Path, marker: Path, fast_folder: Path
 ) -> None:
@@ -143,7 +138,7 @@ def test_a_known_kind_is_read_without_its_code(
     tmp_path: Path, marker: Path, slow_folder: Path
 ) -> None:
     known = trap(model(tmp_path, marker), marker, "config.json", model_type="llama")
-    import_hf(known, tmp_path / "imported")
+    load_model(open_checkpoint(known))
     folder = Path(shutil.copytree(slow_folder, tmp_path / "slow"))
     load_tokenizer(trap(folder, marker, "tokenizer_config.json"), use_fast=False)
     assert not marker.exists()

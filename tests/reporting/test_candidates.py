@@ -22,12 +22,12 @@ def test_every_candidate_has_a_row_the_recommended_one_the_first(found: StageRes
     table = candidate_table(found)
     assert table is not None
     assert [row.rank for row in table.rows] == [1, 2, 3]
-    assert sorted(row.candidate for row in table.rows) == list(STEPS)
+    assert sorted(row.step for row in table.rows) == list(STEPS)
     assert [row.is_chosen for row in table.rows] == [True, False, False]
-    assert table.rows[0].candidate == stored["step"]
+    assert table.rows[0].step == stored["step"]
     assert table.rows[0].reason == stored["kind"]
     reasons = {one["step"]: one["why"] for one in stored["others"]}
-    assert {row.candidate: row.reason for row in table.rows[1:]} == reasons
+    assert {row.step: row.reason for row in table.rows[1:]} == reasons
 
 
 def test_the_order_is_by_the_rule_that_names_the_first(found: StageResults) -> None:
@@ -35,7 +35,7 @@ def test_the_order_is_by_the_rule_that_names_the_first(found: StageResults) -> N
     assert found.recommendation is not None
     assert found.recommendation.runner_up is not None
     assert ranked(found) == [30, 20, 10]
-    assert ranked(found)[1] == found.recommendation.runner_up.candidate
+    assert ranked(found)[1] == found.recommendation.runner_up.step
     judged = {step: found.judged(step) for step in STEPS}
     verdicts = {
         **judged,
@@ -51,7 +51,7 @@ def test_a_forest_plot_shows_the_interval_on_one_scale(found: StageResults) -> N
     table = candidate_table(found)
     assert table is not None
     for column, head in enumerate(table.heads):
-        objectives = [found.judged(row.candidate).objectives[column] for row in table.rows]
+        objectives = [found.judged(row.step).objectives[column] for row in table.rows]
         cells = [row.cells[column] for row in table.rows]
         places, changes = [head.zero], [0.0]
         for cell, objective in zip(cells, objectives, strict=True):
@@ -71,7 +71,7 @@ def test_numbers_are_those_of_the_file_in_points(found: StageResults) -> None:
     assert table is not None
     assert "change in points; any gain is wanted" in table.heads[0].aim
     for row in table.rows:
-        objective = found.judged(row.candidate).objectives[0]
+        objective = found.judged(row.step).objectives[0]
         shown = [float(text) for text in re.findall(r"[-+]\d+\.\d+", row.cells[0].change)]
         stored = [objective.delta, objective.low, objective.high]
         assert shown == pytest.approx(

@@ -11,7 +11,7 @@ import pytest
 from evaluation.reporting.pages.decision import NO_RISK, stage_decision, stage_decisions
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.results.objective_rows import RecipeRow
-from evaluation.results.stage_files import RunnerUp, SimilarCandidate
+from evaluation.results.stage_files import RunnerUp, SimilarStep
 from evaluation.settings.plan import StagePlan
 from tests.reporting.pages import STEPS
 
@@ -46,7 +46,7 @@ def test_the_runner_up_is_the_next_by_the_headline(found: StageResults) -> None:
     gains = {
         step: found.judged(step).objectives[0].gain
         for step in found.deltas
-        if step != found.recommendation.candidate
+        if step != found.recommendation.step
     }
     best = max(gains, key=lambda step: gains[step])
     assert decision.runner_up == f"step {best}, significantly behind"
@@ -70,7 +70,7 @@ def test_other_verdicts(found: StageResults, verdict: str, begins: str) -> None:
 
 def test_the_risk_is_the_worse_end_of_the_interval(found: StageResults) -> None:
     assert found.recommendation is not None
-    candidate = found.recommendation.candidate
+    candidate = found.recommendation.step
     assert candidate is not None
     judged = found.judged(candidate)
     row = judged.objectives[0].model_copy(
@@ -135,7 +135,7 @@ def test_an_undecided_stage_is_told_by_its_undecided_objective(found: StageResul
 def _with_rows(found: StageResults, *updates: dict[str, Any]) -> StageResults:
     """Return a stage whose candidate has as many objectives, all like its first one but for the updates."""
     assert found.recommendation is not None
-    candidate = found.recommendation.candidate
+    candidate = found.recommendation.step
     assert candidate is not None
     judged = found.judged(candidate)
     rows = tuple(judged.objectives[0].model_copy(update=update) for update in updates)
@@ -146,7 +146,7 @@ def _with_rows(found: StageResults, *updates: dict[str, Any]) -> StageResults:
 def test_what_an_interval_does_not_show_is_a_risk_too(found: StageResults) -> None:
     """What is known of the recipe, a folder that is gone; else the page says that nothing is worse."""
     assert found.recommendation is not None
-    candidate = found.recommendation.candidate
+    candidate = found.recommendation.step
     assert candidate is not None
     judged = found.judged(candidate)
     recipe = RecipeRow(
@@ -185,7 +185,7 @@ def test_a_plateau_is_called_one(found: StageResults) -> None:
     content = found.recommendation
     assert content is not None
     similar = tuple(
-        SimilarCandidate(step=step, delta=-0.01, low=-0.03, high=0.01, p=0.5) for step in (40, 50)
+        SimilarStep(step=step, delta=-0.01, low=-0.03, high=0.01, p=0.5) for step in (40, 50)
     )
     runner_up = RunnerUp(step=40, verdict="met", why="not significantly different")
     changed = content.model_copy(update={"similar": similar, "runner_up": runner_up})

@@ -26,10 +26,9 @@ def with_names(plan: StagePlan) -> StagePlan:
 
 def test_names_are_shown(plans: dict[str, StagePlan]) -> None:
     plan, named = plans["second"], with_names(plans["second"])
-    assert [named.label(one) for one in (10, 20, "last2")] == [
+    assert [named.label(one) for one in (10, 20)] == [
         "step 10 (lr 3e-4 | <b>)",
         "step 20",
-        "merge last2",
     ]
     found = read_stage(named, STEPS)
     write_tables(found)

@@ -70,7 +70,7 @@ def test_deltas(
 ) -> None:
     folder = compared if name.startswith("comparison") else written
     known = {
-        (row[sides[0]] or row.get("merge", ""), row["tier"], row["item"], row["metric"]): row
+        (row[sides[0]], row["tier"], row["item"], row["metric"]): row
         for row in rows_of(folder / file)
         if row.get("run_b", "b") == "b"
     }

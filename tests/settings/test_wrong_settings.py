@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from evaluation.errors import ConfigError
-from evaluation.settings.candidates import StepInterval
 from evaluation.settings.config import load_config, validate_config
 from evaluation.settings.names import check_label
 from evaluation.settings.objectives import Objective, settled_objective
 from evaluation.settings.planning import plan_stage, stage_suite
+from evaluation.settings.requested_steps import StepInterval
 from evaluation.settings.suites import Suite, load_suite
 from evaluation.settings.yaml_files import MAX_BYTES, read_yaml
 from tests.tables import cases, table

@@ -1,11 +1,11 @@
-"""`inspect`, `verify` and `import-hf` called with what does not fit."""
+"""`inspect`, `verify` and `merge`: what they say, and of what does not fit."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from tests.tools.conftest import Command, made
 from tests.workflow.world import World
@@ -24,7 +24,7 @@ PLACES: dict[str, tuple[Callable[[Path], Path], str, str]] = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", ["inspect", "verify", "import-hf", "loglikelihood"])
+@pytest.mark.parametrize("name", ["inspect", "verify", "merge", "loglikelihood"])
 def test_places_that_hold_no_checkpoint(
     command: Command, tmp_path: Path, name: str, place: str
 ) -> None:
@@ -34,7 +34,7 @@ def test_places_that_hold_no_checkpoint(
     more = {
         "inspect": [],
         "verify": ["--reference", tmp_path / "r.safetensors"],
-        "import-hf": [tmp_path / "target"],
+        "merge": [tmp_path, "--output", tmp_path / "target"],
         "loglikelihood": ["--requests", requests, "--output", tmp_path / "out.jsonl"],
     }
     command(name, make(tmp_path), *more[name]).check(1, words)
@@ -105,13 +105,36 @@ def test_what_verify_says(command: Command, checkpoint: Path, tmp_path: Path) ->
     assert "within the tolerance of 100" in ended.out
 
 
-def test_targets_that_are_taken(command: Command, world: World, tmp_path: Path) -> None:
-    source = world.folder / "hf/1-10"
-    before = sorted(path.name for path in source.iterdir())
-    (tmp_path / "link").symlink_to(source)
-    for target in (source, source / "deeper/in", tmp_path / "link", tmp_path / "link/../1-10"):
-        command("import-hf", source, target).check(1, "or inside it", str(source))
-    assert sorted(path.name for path in source.iterdir()) == before
-    (tmp_path / "file").touch()
-    command("import-hf", source, tmp_path / "file").check(1, "file: is a file; give a folder")
-    command("import-hf", source, "/sys/target").check(1, "/sys/target")
+@pytest.mark.parametrize(
+    ("chosen", "weights"),
+    [(["--last", 2], (1, 1)), (["--steps", 20, 10, "--weights", 3, 1], (1, 3))],
+)
+def test_merge_averages_the_chosen_steps(
+    command: Command, world: World, tmp_path: Path, chosen: list[object], weights: tuple[int, int]
+) -> None:
+    ended = command("merge", world.folder / "ckpts/stage1", *chosen, "--output", tmp_path / "30")
+    ended.check(0)
+    assert ended.out.split() == [str(tmp_path / "30")]
+    one, other = (load_file(world.folder / f"hf/1-{n}/model.safetensors") for n in (10, 20))
+    for name, value in load_file(tmp_path / "30/model.safetensors").items():
+        exact = (weights[0] * one[name] + weights[1] * other[name]) / sum(weights)
+        torch.testing.assert_close(value, exact, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--last", 3], "2 checkpoints: give 3 or more"),
+        (["--steps", 10], "1 checkpoints: give 2 or more"),
+        (["--steps", 10, 20, "--weights", 1], "weights above 0 for all or none"),
+        (["--steps", 10, 20, "--weights", 1, 0], "weights above 0 for all or none"),
+        (["--steps", 10, 40], "40: no such folder"),
+        ([], "1 checkpoints: give 2 or more"),
+    ],
+)
+def test_what_merge_cannot_average(
+    command: Command, world: World, tmp_path: Path, options: list[object], words: str
+) -> None:
+    folder = world.folder / "ckpts/stage1"
+    command("merge", folder, *options, "--output", tmp_path / "30").check(1, words)
+    assert not any(tmp_path.iterdir())

@@ -212,8 +212,6 @@ MISSPELT = [
     ("doctor --stage secnd", "second"),
     ("bridge-table --stage secnd", "second"),
     ("watch --stage secnd --once -- --cores 1", "second"),
-    ("merge --stage secnd --name x --output y", "second"),
-    ("score --stage second --merge lats2", "last2"),
     ("score --stage second --step 300", "30"),
     ("prefill --slice wbe", "web"),
     ("prefill --task qiuz", "quiz"),
@@ -228,7 +226,6 @@ MISSPELT = [
 def test_misspelt_names(command: Command, configured: Path, line: str, meant: str) -> None:
     folder = configured.parent
     content = yaml.safe_load(configured.read_text())
-    content["stages"]["second"]["merges"] = {"last2": {"mean": [10, 20]}}
     configured.write_text(yaml.safe_dump(content))
     (folder / "results").mkdir(exist_ok=True)
     words = line.format(folder=folder).split()

@@ -6,7 +6,7 @@ from evaluation.files import write_json
 
 
 def judge(place: Place) -> Made:
-    if place.candidate == 20:
+    if place.step == 20:
         return Made(error="step 20 is above judgement")
     write_json(place.folder / "toyjudge.json", {"verdict": "fine"})
     return Made([place.folder / "toyjudge.json"])

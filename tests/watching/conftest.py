@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation.checkpoints.import_hf import import_hf
+from demo.nanotron_writer import import_hf
 from evaluation.orchestration.processes import Process
 from evaluation.settings.config import load_config
 from evaluation.watching import watch

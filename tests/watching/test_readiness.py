@@ -9,7 +9,7 @@ from evaluation.checkpoints.subjects import step_subject
 from evaluation.settings.planning import plan_stages
 from evaluation.watching import attempts
 from evaluation.watching.attempts import Failure, note_failure, read_failures
-from evaluation.watching.work import find_work, look_twice
+from evaluation.watching.work import look_twice
 from tests.watching.conftest import Watched
 
 
@@ -64,15 +64,3 @@ def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
         now = failure.at + jump
         monkeypatch.setattr(attempts.time, "time", lambda now=now: now)
         assert failure.left("a") == 0
-
-
-def test_a_merge_is_ready_once_all_its_members_are_saved(watched: Watched) -> None:
-    watched.world.change_stage("stage1", merges={"both": {"mean": [10, 20]}})
-    watched.copy(10)
-    first = find_work(watched.watcher().config, ["stage1"], 0.0)
-    assert [one.label for one in first.ready] == ["step 10"]
-    assert first.config.stages["stage1"].merges == {}  # a run of this would stop at it
-    watched.copy(20)
-    second = find_work(watched.watcher().config, ["stage1"], 0.0)
-    assert [one.label for one in second.ready] == ["step 10", "step 20", "merge both"]
-    assert [*second.config.stages["stage1"].merges] == ["both"]

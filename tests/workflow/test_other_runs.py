@@ -87,7 +87,7 @@ def test_steps_that_a_run_s_own_tables_lack_are_no_part_of_it(
         folder.mkdir(parents=True)
         (folder / "tier2_ppl.json").write_text("{}")
     assert [one.name for one in run_folders(tmp_path)["stage1"]] == ["step_10", "step_20"]
-    write_record(tmp_path / "stage1", TABLES, "key", about={"candidates": [10, "mean"]})
+    write_record(tmp_path / "stage1", TABLES, "key", about={"steps": [10]})
     assert [one.name for one in run_folders(tmp_path / "stage1")["stage1"]] == ["step_10"]
     assert "stage1: results of step 20 are left out" in caplog.text
 

@@ -18,7 +18,7 @@ import yaml
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from evaluation.checkpoints.import_hf import import_hf
+from demo.nanotron_writer import import_hf
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan

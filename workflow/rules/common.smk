@@ -16,9 +16,9 @@ from evaluation.orchestration.score_rules import score_rules
 from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.results.stage_files import PAGE, SUMMARY_TABLE
-from evaluation.settings.candidates import FOLDER, candidate_of, candidate_option
 from evaluation.settings.names import NAME
 from evaluation.settings.planning import plan_stages
+from evaluation.settings.steps import RESULTS, step_of_results
 from evaluation.settings.tiers import TIERS
 
 CONFIG, CONFIG_FILE = or_stop(
@@ -78,7 +78,7 @@ def checkpoints_per_job(plan):
 
 # Which files the rules make.
 FRONT_PAGE = f"{CONFIG.results}/{PAGE}"
-COMPARED = rf"by_checkpoint/(?:{FOLDER})"
+COMPARED = rf"by_checkpoint/(?:{RESULTS})"
 CHECKPOINT = rf"{COMPARED}|bridge"
 """Pattern of the folders, below a stage's results, that have the results of a checkpoint."""
 
@@ -126,4 +126,4 @@ def option_of(folder):
     """Return the option that names the checkpoint of a folder on the command line."""
     if folder == "bridge":
         return "--bridge"
-    return candidate_option(candidate_of(folder.rpartition("/")[2]))
+    return f"--step {step_of_results(Path(folder))}"

@@ -7,7 +7,7 @@ wildcard_constraints:
         re.escape(name) for name in sorted({p.cache.name for p in PLANS.values()})
     ),
     item=NAME,
-    candidate=FOLDER,
+    checkpoint=RESULTS,
     folder=CHECKPOINT,
 
 

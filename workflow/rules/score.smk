@@ -38,7 +38,7 @@ for _rule in score_rules(INPUTS, checkpoints_per_job):
         benchmark:
             f"{_rule.plan.results}/eval_logs/slurm/{_rule.log}.benchmark.jsonl"
         wildcard_constraints:
-            candidate=_rule.candidate,
+            checkpoint=_rule.checkpoint,
         conda:
             "../envs/evaluation.yaml"
         threads: 8

@@ -20,7 +20,6 @@ from evaluation.reporting.flips.items import Flip, ItemFlips, cut, largest, roun
 from evaluation.reporting.flips.questions import QuestionTexts, flipped_questions
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import Scored, StageResults
-from evaluation.settings.candidates import Candidate, candidate_rank
 from evaluation.settings.plan import StagePlan
 
 MOST, FEWEST = 12, 2
@@ -32,27 +31,27 @@ SHORT = 1500
 Page = dict[str, Any]
 
 
-def stage_flips(stage: StageResults, space: SpaceLeft, first: Sequence[Candidate] = ()) -> Page:
+def stage_flips(stage: StageResults, space: SpaceLeft, first: Sequence[int] = ()) -> Page:
     """Return `items`, `steps` and `left`, as above; all empty without a bridge.
 
     Args:
         space: Bytes that the page may still grow by; those that the flips need are taken from it.
-        first: Steps and merges that get space before the others.
+        first: Steps that get space before the others.
     """
     page: Page = {"items": {}, "steps": {}, "left": []}
     if stage.bridge is None:
         return page
-    most = max(FEWEST, min(MOST, 60 // max(1, len(stage.candidates))))
+    most = max(FEWEST, min(MOST, 60 // max(1, len(stage.steps))))
     flips_of = _finder(stage.plan, stage.bridge, most)
-    for step in in_order(sorted(stage.candidates, key=candidate_rank), first):
+    for step in in_order(sorted(stage.steps), first):
         is_full = bool(page["left"])  # later steps would hardly find space either
-        if is_full or not _add(page, step, flips_of(stage.candidates[step]), space):
+        if is_full or not _add(page, step, flips_of(stage.steps[step]), space):
             page["left"].append(step)
-    page["left"].sort(key=candidate_rank)
+    page["left"].sort()
     return page
 
 
-def in_order(steps: Sequence[Candidate], first: Sequence[Candidate]) -> list[Candidate]:
+def in_order(steps: Sequence[int], first: Sequence[int]) -> list[int]:
     """Return ascending steps in the order in which they get space on a page.
 
     `first` come first; any first few of the others are spread over all steps.
@@ -118,7 +117,7 @@ def _flipped_credit(pair: Pair, most: int, error: Exception | None = None) -> It
         )
 
 
-def _add(page: Page, step: Candidate, item_flips: Iterable[ItemFlips], space: SpaceLeft) -> bool:
+def _add(page: Page, step: int, item_flips: Iterable[ItemFlips], space: SpaceLeft) -> bool:
     """Put a step's flips on the page, with shortened texts if necessary; False if there is no space."""
     rows: list[dict[str, Any]] = []
     added: dict[str, Any] = {}

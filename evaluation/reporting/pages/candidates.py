@@ -12,7 +12,6 @@ from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.results.stage_files import Recommendation
-from evaluation.settings.candidates import Candidate, candidate_rank
 from evaluation.settings.tiers import TIERS
 
 WIDTH = 100
@@ -48,7 +47,7 @@ class CandidateRow:
     """A row of the table; `reason` says how it stands to the recommended one, `more` what explains that."""
 
     rank: int
-    candidate: Candidate
+    step: int
     label: str
     verdict: str
     is_chosen: bool
@@ -66,37 +65,35 @@ class CandidateTable:
     groups: tuple[str, ...]
 
 
-def ranked(stage: StageResults) -> list[Candidate]:
+def ranked(stage: StageResults) -> list[int]:
     """Return the candidates that were compared with the bridge, the recommended one first.
 
     Returns:
         Each of the others would be named without those before it; without an objective, they are in order.
     """
-    steps = [_judged(stage, delta) for delta in sorted(stage.deltas, key=candidate_rank)]
+    steps = [_judged(stage, delta) for delta in sorted(stage.deltas)]
     if steps and all(step.objectives for step in steps):
         order = in_order(steps, headline_of(steps[0].objectives))
-        advised = stage.recommendation.candidate if stage.recommendation else None
+        advised = stage.recommendation.step if stage.recommendation else None
         steps = sorted(order, key=lambda step: step.step != advised)
     return [step.step for step in steps]
 
 
-def _judged(stage: StageResults, candidate: Candidate) -> JudgedStep:
-    known = stage.judged(candidate)
-    return JudgedStep(
-        step=candidate, verdict=known.verdict or "undecided", objectives=known.objectives
-    )
+def _judged(stage: StageResults, step: int) -> JudgedStep:
+    known = stage.judged(step)
+    return JudgedStep(step=step, verdict=known.verdict or "undecided", objectives=known.objectives)
 
 
 def candidate_table(stage: StageResults) -> CandidateTable | None:
     """Return the table of all candidates; None where there are no objectives, or nothing was compared."""
     order = ranked(stage)
-    columns = [*zip(*(stage.judged(candidate).objectives for candidate in order), strict=True)]
+    columns = [*zip(*(stage.judged(step).objectives for step in order), strict=True)]
     if not columns:
         return None
     ranges = [_range(column) for column in columns]
     return CandidateTable(
         heads=tuple(map(_head, (column[0] for column in columns), ranges)),
-        rows=tuple(_row(stage, candidate, rank, ranges) for rank, candidate in enumerate(order, 1)),
+        rows=tuple(_row(stage, step, rank, ranges) for rank, step in enumerate(order, 1)),
         groups=tuple(_groups(column[0] for column in columns)),
     )
 
@@ -128,19 +125,17 @@ def _place(value: float, span: Range) -> float:
     return round(WIDTH * (value - span[0]) / (span[1] - span[0]), 1)
 
 
-def _row(
-    stage: StageResults, candidate: Candidate, rank: int, ranges: Sequence[Range]
-) -> CandidateRow:
-    judged, chosen = stage.judged(candidate), stage.recommendation
-    is_chosen = chosen is not None and candidate == chosen.candidate
+def _row(stage: StageResults, step: int, rank: int, ranges: Sequence[Range]) -> CandidateRow:
+    judged, chosen = stage.judged(step), stage.recommendation
+    is_chosen = chosen is not None and step == chosen.step
     return CandidateRow(
         rank=rank,
-        candidate=candidate,
-        label=stage.plan.label(candidate),
+        step=step,
+        label=stage.plan.label(step),
         verdict=judged.verdict or "no objective",
         is_chosen=is_chosen,
         cells=tuple(map(_cell, judged.objectives, ranges)),
-        reason=_reason(chosen, candidate) if chosen else "",
+        reason=_reason(chosen, step) if chosen else "",
         more=tuple(_more(judged.objectives)),
     )
 
@@ -158,22 +153,20 @@ def _cell(row: ObjectiveRow, span: Range) -> ObjectiveCell:
     )
 
 
-def _reason(content: Recommendation, candidate: Candidate) -> str:
+def _reason(content: Recommendation, step: int) -> str:
     """Say how a candidate stands to the recommended one."""
-    if candidate == content.candidate:
+    if step == content.step:
         return content.kind or ""
-    for similar_candidate in content.similar:
-        if similar_candidate.candidate == candidate:
+    for similar in content.similar:
+        if similar.step == step:
             headline = content.headline and TIERS[content.headline.tier].metric(
                 content.headline.metric
             )
             change = (
-                f": {headline.change(similar_candidate.delta, similar_candidate.low, similar_candidate.high)}"
-                if headline
-                else ""
+                f": {headline.change(similar.delta, similar.low, similar.high)}" if headline else ""
             )
             return f"not significantly different{change}"
-    return next((other.why for other in content.others if other.candidate == candidate), "")
+    return next((other.why for other in content.others if other.step == step), "")
 
 
 def _more(objectives: Sequence[ObjectiveRow]) -> Iterator[str]:

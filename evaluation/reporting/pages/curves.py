@@ -30,27 +30,16 @@ Follows = Mapping[str, tuple[str, int] | None]
 
 
 def stage_series(rows: Sequence[TableRow]) -> list[Series]:
-    """Return the series of a stage's summary rows, each with the bridge's value, overall ones first.
-
-    A merge has no step: it is a named mark among the series' `merges`. A metric that only merges have
-    gets no series.
-    """
+    """Return the series of a stage's summary rows, each with the bridge's value, overall ones first."""
     lines: dict[Key, list[TableRow]] = {}
     references: dict[Key, TableRow] = {}
-    merges: dict[Key, list[dict[str, Any]]] = {}
     for row in rows:
         key = (row["tier"], row["item"], row["metric"])
         if row["role"] == "bridge":
             references[key] = row
-        elif row["role"] == "merge":
-            mark = {name: row[name] for name in ("value", "low", "high")}
-            merges.setdefault(key, []).append({"name": row["merge"], **mark})
         else:
             lines.setdefault(key, []).append(row)
-    return [
-        {**_series(key, lines[key], references.get(key)), "merges": merges.get(key, [])}
-        for key in sorted(lines, key=rank_of)
-    ]
+    return [_series(key, lines[key], references.get(key)) for key in sorted(lines, key=rank_of)]
 
 
 def rank_of(key: Key) -> tuple[int, int, bool]:
@@ -68,7 +57,7 @@ def is_logarithmic(series: Series) -> bool:
     lines = series.get("lines") or [series]
     names = ("value", "low", "high", "paired_low", "paired_high")
     drawn = [point.get(name) for line in lines for point in line["points"] for name in names]
-    others = (series["bridge"], *series.get("levels", ()), *series.get("merges", ()))
+    others = (series["bridge"], *series.get("levels", ()))
     drawn += [level["value"] for level in others if level]
     values: list[float] = [value for value in drawn if value is not None]
     return min(values) > 0 and max(values) > WIDE * min(values)
@@ -211,7 +200,7 @@ def _joined(
     known: Follows,
 ) -> Series:
     first = next(iter(owners.values()))
-    line = {**first, "points": [], "merges": [], "bridge": None, "noise": None, "borders": []}
+    line = {**first, "points": [], "bridge": None, "noise": None, "borders": []}
     lines: list[dict[str, Any]] = []
     for number, chain in enumerate(chains):
         own = [p for name in chain if name in owners for p in _points_of(name, owners, starts)]

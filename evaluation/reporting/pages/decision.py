@@ -13,7 +13,7 @@ from evaluation.results.stage_files import (
     QUALITY,
     Headline,
     Recommendation,
-    SimilarCandidate,
+    SimilarStep,
     TaskQuality,
 )
 from evaluation.settings.plan import StagePlan
@@ -49,13 +49,13 @@ def stage_decision(stage: StageResults, to_do: tuple[str, ...] = ()) -> StageDec
         to_do: Sentences on what would decide an undecided objective.
     """
     content = stage.recommendation
-    if content is None or content.candidate is None or content.candidate not in stage.deltas:
+    if content is None or content.step is None or content.step not in stage.deltas:
         return None
-    objectives = stage.judged(content.candidate).objectives
-    gone = ("its folder no longer exists",) if content.candidate in stage.deleted else ()
+    objectives = stage.judged(content.step).objectives
+    gone = ("its folder no longer exists",) if content.step in stage.deleted else ()
     return StageDecision(
         verdict=content.verdict or "no objective",
-        sentence=_sentence(stage, content, stage.plan.label(content.candidate)),
+        sentence=_sentence(stage, content, stage.plan.label(content.step)),
         path=content.checkpoint or "",
         changes=tuple(_change(row) for row in objectives),
         risks=(*gone, *(list(_risks(objectives)) or [NO_RISK])),
@@ -129,7 +129,7 @@ def _other_bridge(stage: StageResults, stages: Mapping[str, StageResults]) -> st
     earlier = stages.get(bridge.stage or "") if bridge else None
     if stage.bridge is None or earlier is None or earlier.recommendation is None:
         return None
-    advised, label = earlier.recommendation.candidate, stage.bridge.results.label
+    advised, label = earlier.recommendation.step, stage.bridge.results.label
     is_recommended = advised is not None and earlier.recommendation.verdict == "met"
     if advised is None or not is_recommended or label == f"{earlier.plan.name}/{advised}":
         return None
@@ -162,10 +162,10 @@ def _by_how_much(stage: StageResults, content: Recommendation) -> str:
     Where the objective is met, it is the headline's; else those of all objectives with the verdict.
     """
     headline = content.headline
-    assert content.candidate is not None
+    assert content.step is not None
     open_rows = [
         row
-        for row in stage.judged(content.candidate).objectives
+        for row in stage.judged(content.step).objectives
         if content.verdict != "met" and row.verdict == content.verdict
     ]
     if open_rows:
@@ -177,7 +177,7 @@ def _by_how_much(stage: StageResults, content: Recommendation) -> str:
     return "" if headline is None else f" ({_headline_change(headline, headline)})"
 
 
-def _headline_change(headline: Headline, change: Headline | SimilarCandidate) -> str:
+def _headline_change(headline: Headline, change: Headline | SimilarStep) -> str:
     metric = TIERS[headline.tier].metric(headline.metric)
     of = f" of {headline.group}" if headline.group else ""
     return f"{metric.words}{of} {metric.change(change.delta, change.low, change.high)}"
@@ -254,8 +254,8 @@ def _runner_up(content: Recommendation, plan: StagePlan) -> str | None:
     runner_up, headline = content.runner_up, content.headline
     if runner_up is None:
         return None
-    text = f"{plan.label(runner_up.candidate)}, {runner_up.why}"
-    similar = {entry.candidate: entry for entry in content.similar}
-    if headline is not None and (entry := similar.pop(runner_up.candidate, None)):
+    text = f"{plan.label(runner_up.step)}, {runner_up.why}"
+    similar = {entry.step: entry for entry in content.similar}
+    if headline is not None and (entry := similar.pop(runner_up.step, None)):
         text += f" ({_headline_change(headline, entry)} from the one to take)"
     return f"{text}; likewise {steps_in_words([*similar])}" if similar else text

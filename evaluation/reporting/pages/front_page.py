@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL
-from evaluation.checkpoints.subjects import candidates_so_far
+from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.errors import ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.headlines import loss_units, provisional, tier_words
@@ -40,7 +40,7 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
     """
     config = next(iter(plans.values())).config
     output = Path(config.results) / PAGE
-    stages = {name: read_stage(plan, candidates_so_far(plan)) for name, plan in plans.items()}
+    stages = {name: read_stage(plan, steps_so_far(plan)) for name, plan in plans.items()}
     series = {name: stage_series(summary_rows(stage)) for name, stage in stages.items()}
     sparks = {n: _sparks(stage, [*series[n], *group_series(stage)]) for n, stage in stages.items()}
     data = {
@@ -196,8 +196,7 @@ def _card(stage: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
 
 def _headline(stage: StageResults, spark: Series) -> str:
     """Return the value at the recommended (or else the last) step, with its interval if it has one."""
-    points = {mark["name"]: {"paired_low": None, **mark} for mark in spark["merges"]}
-    points |= {point["step"]: point for point in spark["points"]}
+    points = {point["step"]: point for point in spark["points"]}
     chosen = chosen_among(points, stage.recommendation)
     assert chosen is not None  # a curve has points of steps
     point = points[chosen]

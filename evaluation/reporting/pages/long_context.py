@@ -12,7 +12,6 @@ from evaluation.bridge.breakdowns import position_values
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
 from evaluation.results.delta_rows import DeltaRow, PositionDelta
-from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.tiers import TIERS, TierName
 
 _LENGTH = re.compile(r"(.+)__(\d+)(\D*)")
@@ -42,7 +41,7 @@ def position_series(stage: StageResults) -> list[dict[str, Any]]:
         deltas.setdefault((change.tier, change.item), {})[change.first] = change
     return [
         _series(tier, item, [item], _lines(chosen, points, deltas.get((tier, item), {})))
-        for tier, item, points in _bins(stage.candidates[chosen])
+        for tier, item, points in _bins(stage.steps[chosen])
     ]
 
 
@@ -64,7 +63,7 @@ def length_series(stage: StageResults) -> list[dict[str, Any]]:
     if chosen is None:
         return []
     known: dict[tuple[TierName, str], dict[int, Value]] = {}
-    for value in stage.candidates[chosen].values:
+    for value in stage.steps[chosen].values:
         named = _LENGTH.fullmatch(value.item)
         if named and value.metric == TIERS[value.tier].headline:
             known.setdefault((value.tier, named[1] + named[3]), {})[int(named[2])] = value
@@ -88,7 +87,7 @@ def _series(
     return {"tier": tier, "item": name, "of": keys, "metric": TIERS[tier].headline, "lines": lines}
 
 
-def _lines(chosen: Candidate, points: list[Point], paired: Paired) -> list[dict[str, Any]]:
+def _lines(chosen: int, points: list[Point], paired: Paired) -> list[dict[str, Any]]:
     """Return a line of the checkpoint's values with their intervals, and one of the bridge's."""
     ours = [_point(point, paired.get(point.first)) for point in points]
     theirs = [
@@ -96,7 +95,7 @@ def _lines(chosen: Candidate, points: list[Point], paired: Paired) -> list[dict[
         for point in points
         if point.first in paired
     ]
-    lines = [{"name": candidate_label(chosen), "number": 0, "points": ours}]
+    lines = [{"name": f"step {chosen}", "number": 0, "points": ours}]
     return [*lines, {"name": "the bridge", "number": 1, "points": theirs}] if theirs else lines
 
 

@@ -37,7 +37,7 @@ def provenance_tables(stage: StageResults) -> list[Table]:
 
 
 def _sides(stage: StageResults) -> dict[str, Results]:
-    sides = {str(step): scored.results for step, scored in stage.candidates.items()}
+    sides = {str(step): scored.results for step, scored in stage.steps.items()}
     return sides if stage.bridge is None else {**sides, "bridge": stage.bridge.results}
 
 

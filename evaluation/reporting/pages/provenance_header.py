@@ -22,7 +22,7 @@ code_of_now = cache(code_commit)
 
 def stage_header(stage: StageResults) -> Header:
     """Return the header of a stage's page; checkpoint and items are those of the step it is about."""
-    scored = stage.candidates.get(stage.chosen) if stage.chosen is not None else None
+    scored = stage.steps.get(stage.chosen) if stage.chosen is not None else None
     named = stage.plan.label(stage.chosen) if stage.chosen is not None else ""
     return [
         ("run", Path(stage.plan.config.results).name),
@@ -47,16 +47,15 @@ def front_header(stages: Mapping[str, StageResults]) -> Header:
 
 
 def _steps(stage: StageResults) -> str:
-    counts = ((len(stage.steps), "checkpoint"), (len(stage.merges), "merge"))
-    parts = [f"{count} {kind}{'' if count == 1 else 's'}" for count, kind in counts if count]
-    return " and ".join(parts) or "0 checkpoints"
+    count = len(stage.steps)
+    return f"{count} checkpoint{'' if count == 1 else 's'}"
 
 
 def _shared(stages: Sequence[StageResults]) -> Header:
     files = [
         tier.file
         for stage in stages
-        for side in (*stage.candidates.values(), *([stage.bridge] if stage.bridge else []))
+        for side in (*stage.steps.values(), *([stage.bridge] if stage.bridge else []))
         for tier in side.results.tiers.values()
     ]
     packages = {name: versions for file in files for name, versions in file.packages.items()}

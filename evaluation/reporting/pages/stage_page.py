@@ -45,8 +45,8 @@ from evaluation.results.delta_notes import warnings_in_words
 from evaluation.results.deltas_file import StepDeltas
 from evaluation.results.read import read_folder
 from evaluation.results.stage_files import PAGE, TaskQuality
-from evaluation.settings.candidates import Candidate, candidate_folder, candidate_rank, steps_among
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.steps import results_folder
 from evaluation.settings.tiers import TIERS
 from evaluation.wording import first_few
 
@@ -80,7 +80,7 @@ def stage_page(stage: StageResults, quality: TaskQuality) -> str:
     for part in ("positions", "lengths"):
         words[part] = stage.plan.label(chosen) if chosen is not None and data[part] else None
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
-    first = [] if chosen is None else [chosen, *steps_among(stage.steps)[-1:]]
+    first = [] if chosen is None else [chosen, *sorted(stage.steps)[-1:]]
     data["deltas"], data["without_deltas"] = _deltas(
         stage, SpaceLeft(space.left * DELTAS_SHARE), first
     )
@@ -92,9 +92,9 @@ def stage_page(stage: StageResults, quality: TaskQuality) -> str:
 
 def _answers(stage: StageResults, space: SpaceLeft) -> list[dict[str, Any]]:
     """Return a few questions of each task with the answers of the shown step, as far as there is space."""
-    if stage.chosen is None or stage.chosen not in stage.candidates:
+    if stage.chosen is None:
         return []
-    plan, checkpoint = stage.plan, candidate_folder(stage.chosen)
+    plan, checkpoint = stage.plan, results_folder(stage.chosen)
     answers, unread = [], dict[str, Exception]()
     for tier, tasks in tasks_of(read_folder(plan.step_folder(stage.chosen))).items():
         if TIERS[tier].kind == "nats":
@@ -114,7 +114,7 @@ def _answers(stage: StageResults, space: SpaceLeft) -> list[dict[str, Any]]:
     return answers
 
 
-def _defaults(plan: StagePlan, chosen: Candidate | None) -> dict[str, Any]:
+def _defaults(plan: StagePlan, chosen: int | None) -> dict[str, Any]:
     """Return the default of each choice; choices about the bridge only if there is one."""
     if plan.stage.bridge is None:
         return {"step": chosen, "item": "", "words": "", **DEFAULTS}
@@ -185,19 +185,19 @@ def _noise(stage: StageResults, series: Sequence[Series]) -> str | None:
 
 
 def _deltas(
-    stage: StageResults, space: SpaceLeft, first: Sequence[Candidate]
-) -> tuple[list[dict[str, Any]], list[Candidate]]:
+    stage: StageResults, space: SpaceLeft, first: Sequence[int]
+) -> tuple[list[dict[str, Any]], list[int]]:
     """Return the deltas of all steps that there is space for, and the other steps."""
-    kept: dict[Candidate, list[dict[str, Any]]] = {}
-    left: list[Candidate] = []
-    for step in in_order(sorted(stage.deltas, key=candidate_rank), first):
+    kept: dict[int, list[dict[str, Any]]] = {}
+    left: list[int] = []
+    for step in in_order(sorted(stage.deltas), first):
         own = _rows(stage.deltas[step])
         if left or not space.take(own):
             left.append(step)
         else:
             kept[step] = own
-    rows = [row for step in sorted(kept, key=candidate_rank) for row in kept[step]]
-    return rows, sorted(left, key=candidate_rank)
+    rows = [row for step in sorted(kept) for row in kept[step]]
+    return rows, sorted(left)
 
 
 def _rows(content: StepDeltas) -> list[dict[str, Any]]:
@@ -206,6 +206,6 @@ def _rows(content: StepDeltas) -> list[dict[str, Any]]:
         # A loss is in all units, of which the reader chooses one.
         is_loss = TIERS[row.tier].kind == "nats" and not row.definition.is_secondary
         headline = is_loss or in_forest(row) or has_own_forest(row)
-        values = {"step": row.candidate, "value": row.value, "bridge": row.bridge_value}
+        values = {"step": row.step, "value": row.value, "bridge": row.bridge_value}
         rows.append(delta_row(row, **values, headline=headline))
     return rows

@@ -11,7 +11,6 @@ from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.results.stage_files import QualityRow, chosen_among
-from evaluation.settings.candidates import candidate_columns, candidate_rank
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import first_few
 
@@ -27,16 +26,15 @@ def group_series(stage: StageResults) -> list[Series]:
     """
     rows: list[dict[str, Any]] = []
     known: dict[tuple[str, str], dict[str, str]] = {}
-    for step in sorted(stage.deltas, key=candidate_rank):
+    for step in sorted(stage.deltas):
         for objective in stage.deltas[step].objectives:
             named = stage.plan.suite.tier_groups(objective.tier)
             if objective.group and objective.group not in named and not TIERS[objective.tier].rates:
                 item, metric = group_item(objective.group), objective.metric.removeprefix("delta_")
                 about: dict[str, Any] = {"tier": objective.tier, "item": item, "metric": metric}
-                about |= {"chance": None, "low": None, "high": None, **candidate_columns(step)}
+                about |= {"chance": None, "low": None, "high": None, "step": step}
                 bounds = {"delta_low": objective.low, "delta_high": objective.high}
-                role = "step" if isinstance(step, int) else "merge"
-                rows.append({**about, "role": role, "value": objective.value, **bounds})
+                rows.append({**about, "role": "step", "value": objective.value, **bounds})
                 rows.append({**about, "role": "bridge", "value": objective.bridge_value})
                 note = f"Mean of {', '.join(objective.items)}."
                 known[objective.tier, item] = {"group": objective.group, "note": note}
@@ -44,17 +42,15 @@ def group_series(stage: StageResults) -> list[Series]:
 
 
 def advice(stage: StageResults) -> dict[str, Any] | None:
-    """Return the recommendation as pages show it; None if no step or merge is recommended."""
+    """Return the recommendation as pages show it; None if no step is recommended."""
     content = stage.recommendation
-    if content is None or content.candidate is None:
+    if content is None or content.step is None:
         return None
     return {
         **content.model_dump(),
         "kind": str(content.kind).capitalize(),
-        "named": stage.plan.label(content.candidate),
-        "similar_steps": steps_in_words(
-            [similar_candidate.candidate for similar_candidate in content.similar], ", ".join
-        ),
+        "named": stage.plan.label(content.step),
+        "similar_steps": steps_in_words([similar.step for similar in content.similar], ", ".join),
     }
 
 

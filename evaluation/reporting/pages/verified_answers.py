@@ -13,19 +13,18 @@ from evaluation.results.verified_files import (
     VerifierRates,
     WindowEntry,
 )
-from evaluation.settings.candidates import Candidate
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS
 
 Sides = Mapping[str, Results]
-"""Results by step or merge, and the bridge's under `bridge`."""
+"""Results by step, and the bridge's under `bridge`."""
 
 
-def verified_tables(sides: Sides, deltas: Mapping[Candidate, StepDeltas]) -> list[Table]:
+def verified_tables(sides: Sides, deltas: Mapping[int, StepDeltas]) -> list[Table]:
     """Return the tables of verified answers: rates, two of groups such as levels or subjects, and settings.
 
     Args:
-        sides: Results by step or merge, and the bridge's under `bridge`.
+        sides: Results by step, and the bridge's under `bridge`.
     """
     groups = ("step", "task", "by", "group", "prompts")
     settings = dict.fromkeys((name, *_settings(entry)) for _, name, entry in _entries(sides))

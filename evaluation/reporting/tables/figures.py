@@ -7,7 +7,7 @@
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,6 @@ from evaluation.results.stage_files import (
     chosen_among,
     read_summary,
 )
-from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -79,11 +78,11 @@ def _deltas(plan: StagePlan) -> list[DeltaRow]:
     """Return the deltas of the recommended or else the last step, best first."""
     path = plan.results / DELTAS
     rows = StageDeltas.read(path).deltas if path.exists() else ()
-    candidates = {row.candidate for row in rows if row.candidate is not None}
-    if not candidates:
+    steps = {row.step for row in rows if row.step is not None}
+    if not steps:
         return []
-    step = chosen_among(candidates, Recommendation.read(plan.results / RECOMMENDATION))
-    own = [row for row in rows if row.candidate == step]
+    step = chosen_among(steps, Recommendation.read(plan.results / RECOMMENDATION))
+    own = [row for row in rows if row.step == step]
     return sorted(own, key=lambda row: -row.delta if row.higher_is_better else row.delta)
 
 
@@ -172,8 +171,6 @@ def _curve(axis: "Axes", series: Series) -> None:
         axis.axhline(series["bridge"]["value"], color=LIGHT["bridge"], ls="--", lw=1)
     if series["chance"] is not None:
         axis.axhline(series["chance"], color=LIGHT["unclear"], ls=":", lw=1)
-    for number, merge in enumerate(series["merges"], 1):
-        _mark(axis, steps, number, merge)
     if is_logarithmic(series):
         axis.set_yscale("log")
     if TIERS[series["tier"]].metric(series["metric"]).unit == "fraction":
@@ -183,21 +180,6 @@ def _curve(axis: "Axes", series: Series) -> None:
         _in_percent(axis.yaxis)
     axis.set_title(_plain(series["item"], 30), fontsize=8)
     axis.locator_params(axis="x", nbins=4)
-
-
-def _mark(axis: "Axes", steps: Sequence[int], number: int, merge: Mapping[str, Any]) -> None:
-    """Mark a merge, which has no step, right of the last step, with its name above."""
-    width = (max(steps, default=0) - min(steps, default=0)) or 1
-    place = (max(steps, default=0) + 0.12 * width * number, merge["value"])
-    axis.plot(*place, color=LIGHT["main"], marker="D", markersize=4, linestyle="none")
-    axis.annotate(
-        _plain(merge["name"], 12),
-        place,
-        (0, 4),
-        textcoords="offset points",
-        ha="center",
-        fontsize=6,
-    )
 
 
 def _forest(rows: Sequence[DeltaRow]) -> "Figure | None":
@@ -221,7 +203,7 @@ def _forest_axis(axis: "Axes", rows: Sequence[DeltaRow]) -> None:
     first, is_rate = rows[0], TIERS[rows[0].tier].rates
     lower = "" if first.definition.higher_is_better or is_rate else " (lower is better)"
     what = "rate" if is_rate else first.definition.name
-    sides = f"of {candidate_label(first.candidate or 0)} against {first.bridge}"
+    sides = f"of step {first.step} against {first.bridge}"
     unit = ", points" if first.definition.unit == "fraction" else ""
     if unit:
         _in_percent(axis.xaxis)

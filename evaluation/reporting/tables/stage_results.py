@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from evaluation.checkpoints.locations import absent_folder
-from evaluation.checkpoints.subjects import candidate_subject
+from evaluation.checkpoints.config_files import configuration_file
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas, StepVerdict
 from evaluation.results.read import Results, TierResults, read_tier
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation, chosen_among
-from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 
@@ -36,36 +34,28 @@ class StageResults:
     """Results by step; parts that do not exist, or cannot be read, are None or absent.
 
     `missing` names files that do not exist, `damaged` has a sentence for each that cannot be used.
-    `deleted` holds steps whose checkpoint, and merges of which one, was deleted since it was scored.
+    `deleted` holds steps whose checkpoint was deleted since it was scored.
     """
 
     plan: StagePlan
-    requested: tuple[Candidate, ...]
+    requested: tuple[int, ...]
     steps: dict[int, Scored]
-    merges: dict[str, Scored]
     bridge: Scored | None
-    deltas: dict[Candidate, StepDeltas]
+    deltas: dict[int, StepDeltas]
     recommendation: Recommendation | None
-    verdicts: Mapping[Candidate, StepVerdict] = field(default_factory=dict)
+    verdicts: Mapping[int, StepVerdict] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
-    deleted: tuple[Candidate, ...] = ()
+    deleted: tuple[int, ...] = ()
 
     @property
-    def candidates(self) -> dict[Candidate, Scored]:
-        """Results of steps, then of merges, by number or name."""
-        candidates: dict[Candidate, Scored] = dict(self.steps.items())
-        candidates.update(self.merges)
-        return candidates
+    def chosen(self) -> int | None:
+        """The recommended step, or the last one."""
+        return chosen_among(self.steps, self.recommendation)
 
-    @property
-    def chosen(self) -> Candidate | None:
-        """The recommended step or merge, or the last step."""
-        return chosen_among(self.candidates, self.recommendation)
-
-    def judged(self, candidate: Candidate) -> StepVerdict:
-        """Return the verdict on a compared candidate: the stage's, corrected for the choice, or else its own."""
-        return self.verdicts.get(candidate, self.deltas[candidate])
+    def judged(self, step: int) -> StepVerdict:
+        """Return the verdict on a compared step: the stage's, corrected for the choice, or else its own."""
+        return self.verdicts.get(step, self.deltas[step])
 
     @property
     def verdict(self) -> str | None:
@@ -109,12 +99,11 @@ class _Reader:
         return Scored(results=Results(folder=folder, tiers=light), values=values)
 
 
-def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
+def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
     """Read all results of a stage that exist and can be read; name what is missing or damaged."""
     reader = _Reader()
     checkpoints = {
-        step: reader.checkpoint(plan.step_folder(step), plan, candidate_label(step))
-        for step in steps
+        step: reader.checkpoint(plan.step_folder(step), plan, f"step {step}") for step in steps
     }
     scored = {
         step: checkpoint for step, checkpoint in checkpoints.items() if checkpoint is not None
@@ -124,7 +113,7 @@ def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
         bridge = reader.checkpoint(plan.bridge_folder, plan, "bridge")
         for step in steps:
             path = plan.step_folder(step) / DELTAS
-            content = reader.read(path, candidate_label(step), StepDeltas.read)
+            content = reader.read(path, f"step {step}", StepDeltas.read)
             if content is not None:
                 deltas[step] = content
         path = plan.results / RECOMMENDATION
@@ -132,21 +121,16 @@ def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
             recommendation = reader.read(path, plan.name, Recommendation.read)
         path = plan.results / DELTAS
         stage = reader.read(path, plan.name, StageDeltas.read) if path.exists() else None
-        verdicts = {verdict.candidate: verdict for verdict in stage.verdicts} if stage else {}
+        verdicts = {verdict.step: verdict for verdict in stage.verdicts} if stage else {}
     return StageResults(
         plan=plan,
         requested=tuple(steps),
-        steps={step: one for step, one in scored.items() if isinstance(step, int)},
-        merges={name: one for name, one in scored.items() if isinstance(name, str)},
+        steps=scored,
         bridge=bridge,
         deltas=deltas,
         recommendation=recommendation,
         verdicts=verdicts,
         missing=tuple(reader.missing),
         damaged=tuple(reader.damaged),
-        deleted=tuple(
-            step
-            for step in scored
-            if absent_folder(candidate_subject(plan, step).checkpoint) is not None
-        ),
+        deleted=tuple(step for step in scored if configuration_file(plan.checkpoint(step)) is None),
     )

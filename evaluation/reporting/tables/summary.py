@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.bridge.delta import OVERALL, is_mean
-from evaluation.checkpoints.locations import absent_folder
+from evaluation.checkpoints.config_files import configuration_file
 from evaluation.files import write_parquet, write_text
 from evaluation.reporting.headlines import recommendation_line, steps_in_words
 from evaluation.reporting.tables.side_by_side import ARROWS
@@ -33,7 +33,7 @@ FROM_DELTA = {"delta_low": "low", "delta_high": "high"}
 def summary_rows(stage: StageResults) -> list[dict[str, Any]]:
     """Return the rows of the summary table, the bridge's last."""
     rows: list[dict[str, Any]] = []
-    for step, scored in stage.candidates.items():
+    for step, scored in stage.steps.items():
         content = stage.deltas.get(step)
         known: dict[str, Any] = {
             "role": scored.results.header.role,
@@ -42,7 +42,7 @@ def summary_rows(stage: StageResults) -> list[dict[str, Any]]:
         known["verdict"] = stage.judged(step).verdict if content else None
         rows += _rows(stage.plan, scored, content.deltas if content else (), known)
     if stage.bridge is not None:
-        is_deleted = absent_folder(Path(stage.bridge.results.header.checkpoint)) is not None
+        is_deleted = configuration_file(Path(stage.bridge.results.header.checkpoint)) is None
         rows += _rows(stage.plan, stage.bridge, (), {"role": "bridge", "deleted": is_deleted})
     return rows
 
@@ -52,7 +52,7 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     by_key = {(row.tier, row.item, row.metric): row for row in deltas}
     header = scored.results.header
-    known = {**known, "stage": plan.name, "step": header.step, "merge": header.merge}
+    known = {**known, "stage": plan.name, "step": header.step}
     is_step = known["role"] == "step" and header.step is not None
     known["name"] = plan.stage.names.get(header.step or 0) if is_step else None
     for value in scored.values:
@@ -111,19 +111,19 @@ def _metrics_shown(tier: Tier) -> list[str]:
 
 def _verdict_lines(stage: StageResults) -> list[str]:
     advice = stage.recommendation
-    if advice is None or advice.candidate is None:
+    if advice is None or advice.step is None:
         return []
     line = recommendation_line(advice, stage.plan.label)
     return [line[:1].upper() + line[1:]]
 
 
 def _markdown_table(plan: StagePlan, rows: Sequence[dict[str, Any]]) -> str:
-    columns = list(dict.fromkeys((row["role"], row["merge"] or row["step"]) for row in rows))
+    columns = list(dict.fromkeys((row["role"], row["step"]) for row in rows))
     means = {row["item"] for row in rows if is_mean(row["tier"], row["item"])}
     names = dict.fromkeys(row["item"] for row in rows)
     items = sorted(names, key=lambda item: (item == OVERALL, item in means))
-    cells = {(row["item"], row["role"], row["merge"] or row["step"]): row for row in rows}
-    titles = ["bridge" if role == "bridge" else _plain(plan.label(name)) for role, name in columns]
+    cells = {(row["item"], row["role"], row["step"]): row for row in rows}
+    titles = ["bridge" if role == "bridge" else _plain(plan.label(step)) for role, step in columns]
     lines = [_line(["item", *titles]), _line(["---", *("---:" for _ in columns)])]
     lines += [
         _line([_plain(item), *(_cell(cells.get((item, *column))) for column in columns)])

@@ -30,7 +30,6 @@ from evaluation.results.stage_files import (
     TaskQuality,
 )
 from evaluation.results.tier_files import Counts
-from evaluation.settings.candidates import candidate_rank
 from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
@@ -78,7 +77,7 @@ def _completed(stage: StageResults, row: QualityRow) -> QualityRow:
     shares = (
         [
             objective.shares[row.item]
-            for objective in stage.judged(max(stage.deltas, key=candidate_rank)).objectives
+            for objective in stage.judged(max(stage.deltas)).objectives
             if is_part(objective, row) and row.item in objective.shares
         ]
         if stage.deltas

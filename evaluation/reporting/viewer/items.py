@@ -15,8 +15,8 @@ from evaluation.reporting.viewer.chats import ShownTurn, turns_of
 from evaluation.reporting.viewer.samples import Sample, has_samples, samples_of
 from evaluation.results.read import Results, TierResults, read_folder
 from evaluation.results.stage_files import SUMMARY, read_summary
-from evaluation.settings.candidates import candidate_folder
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.steps import results_folder
 from evaluation.wording import no_such
 
 BRIDGE = "bridge"
@@ -87,11 +87,11 @@ class ShownItem:
 
 
 def checkpoints_of(plan: StagePlan) -> list[str]:
-    """Return a stage's checkpoints with results: `step_1000`, `merge_last3`, `bridge`."""
+    """Return a stage's checkpoints with results: `step_1000`, `bridge`."""
     path = plan.results / SUMMARY
     rows = read_summary(path) if path.exists() else []
-    scored = [row["merge"] or row["step"] for row in rows if row["role"] != BRIDGE]
-    names = [candidate_folder(candidate) for candidate in dict.fromkeys(scored)]
+    steps = dict.fromkeys(row["step"] for row in rows if row["role"] != BRIDGE)
+    names = [results_folder(step) for step in steps]
     return names + ([BRIDGE] if plan.stage.bridge and plan.bridge_folder.is_dir() else [])
 
 

@@ -7,6 +7,7 @@ scores are in the store, and another process resumes from there.
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -41,7 +42,7 @@ def gpu_faults() -> Iterator[None]:
 
 def _fault(error: Exception) -> EvaluationError | None:
     # torch.compile wraps errors.
-    cause: Exception = getattr(error, "inner_exception", error.__cause__) or error
+    cause: Any = getattr(error, "inner_exception", error.__cause__) or error
     text, reason = f"{error}\n{cause}", reason_of(cause)
     is_fault = isinstance(cause, torch.AcceleratorError) or _FAULT.search(text)
     if isinstance(cause, torch.OutOfMemoryError) or (is_fault and _NO_MEMORY.search(text)):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation.checkpoints.import_hf import import_hf
+from demo.nanotron_writer import import_hf
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE

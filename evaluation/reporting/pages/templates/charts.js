@@ -71,8 +71,7 @@ const changeText = (value, low, high, of) => `${signed(value, of)} ${interval(lo
 const interval = (low, high, of, write = aligned) => (low === null || low === undefined ? "no interval" : `[${write(low, of)}, ${write(high, of)}]`);
 const named = (steps) => `${steps.length === 1 ? "step" : `${steps.length} steps:`} ${short(steps.join(", "), 120)}`;
 
-/* A merge is called by its name, a step by its number */
-const labelOf = (step) => (/^\d+$/.test(step) ? `step ${step}${nameOfStep(step)}` : `merge ${step}`);
+const labelOf = (step) => `step ${step}${nameOfStep(step)}`;
 /* What the configuration's list of checkpoints calls a step */
 const nameOfStep = (step) => (DATA.names && DATA.names[step] ? ` (${DATA.names[step]})` : "");
 const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);

@@ -1,8 +1,8 @@
 /* Series as drawn: {tier, item, metric, points: [{x, step, value, low, high, stage}], bridge, chance, borders,
-   merges: [{name, value, low, high}], noise, log, lines: [{name, number, points}], levels: [{name, number, value}]}; `lines`
-   where there are several; `points` are then those of all lines, each with the name of its line */
+   noise, log, lines: [{name, number, points}], levels: [{name, number, value}]}; `lines` where there are several;
+   `points` are then those of all lines, each with the name of its line */
 function drawable(series, lines = series.lines) {
-  const known = { borders: [], merges: [], levels: [], ...series };
+  const known = { borders: [], levels: [], ...series };
   if (!lines) return known;
   const points = lines.flatMap((line) => line.points.map((p) => ({ ...p, line: line.name })));
   return { ...known, lines, points: points.sort((p, q) => p.x - q.x) };
@@ -13,7 +13,7 @@ function scaleOf(series, bare) {
   const known = (list) => list.filter((value) => value !== null && value !== undefined);
   const bounds = known([
     ...series.points.flatMap((p) => [p.value, ...(bare ? [] : boundsOf(p) || [])]),
-    ...(bare ? [] : series.levels.map((level) => level.value)), ...series.merges.map((m) => m.value), series.bridge && series.bridge.value, bare ? null : series.chance,
+    ...(bare ? [] : series.levels.map((level) => level.value)), series.bridge && series.bridge.value, bare ? null : series.chance,
   ]);
   let low = Math.min(...bounds), high = Math.max(...bounds);
   const isShare = scaleIn(series) === PERCENT && low >= 0 && high <= 1;
@@ -37,8 +37,7 @@ const COLOURS = 6;
 function drawCurve(parent, series, { height = 190, bare = false } = {}) {
   const width = roomIn(parent), left = 52, right = 8, top = bare ? 8 : 28, bottom = bare ? 8 : 34;
   const points = series.points, scale = scaleOf(series, bare);
-  const aside = series.merges.length * MARK;
-  const x = placesOf(points, series.borders, [left, width - right - aside]);
+  const x = placesOf(points, series.borders, [left, width - right]);
   const y = (value) => top + scale.height(value) * (height - top - bottom);
   const root = svg(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${series.tier} ${series.metric} ${series.item}` });
   const across = (value, name) => svg(root, "line", { x1: left, x2: width - right, y1: y(value), y2: y(value), class: name });
@@ -60,17 +59,7 @@ function drawCurve(parent, series, { height = 190, bare = false } = {}) {
   for (const line of series.lines || [{ points }]) {
     drawLine(series.lines ? svg(root, "g", { class: `line-${line.number % COLOURS}` }) : root, line.points, { x, y, bare });
   }
-  drawHits(root, series, x, { left, right: width - right - aside, top, height: height - top - bottom });
-  series.merges.forEach((merge, i) => drawMerge(root, series, merge, width - right - aside + (i + 0.5) * MARK, y(merge.value), bare));
-}
-
-/* Width of a merge's mark with its name, right of the last step, as a merge has no step */
-const MARK = 34;
-
-function drawMerge(root, series, merge, x, y, bare) {
-  const mark = svg(root, "path", { d: `M${x},${y - 4}l4,4l-4,4l-4,-4z`, class: "point merge", "data-value": merge.value });
-  hover(mark, `${labelOf(merge.name)}: ${levelText(merge.value, series)}\n95 % over items ${interval(merge.low, merge.high, series)}`);
-  if (!bare) svg(root, "text", { x, y: y - 8, "text-anchor": "middle" }, short(merge.name, 6));
+  drawHits(root, series, x, { left, right: width - right, top, height: height - top - bottom });
 }
 
 function drawLine(group, points, { x, y, bare }) {

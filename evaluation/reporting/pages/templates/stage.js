@@ -1,14 +1,12 @@
 const DELTAS = DATA.deltas;
 const SERIES = DATA.series.map((one) => drawable(one));
-const MERGES = [...new Set([...SERIES.flatMap((one) => one.merges.map((m) => m.name)), ...DELTAS.map((d) => d.step).filter((step) => typeof step === "string")])];
-const NUMBERS = [...new Set([...SERIES.flatMap((one) => one.points.map((p) => p.step)), ...DELTAS.map((d) => d.step)])].filter((step) => typeof step === "number").sort((a, b) => a - b);
-const STEPS = [...NUMBERS, ...MERGES];
+const STEPS = [...new Set([...SERIES.flatMap((one) => one.points.map((p) => p.step)), ...DELTAS.map((d) => d.step)])].sort((a, b) => a - b);
 const ITEMS = [...new Set(SERIES.filter((one) => one.item !== "overall" && !one.group).map((one) => `${one.tier}/${one.item}`))];
 const FEWEST = 24, CELLS = 20000;
 /* Of the table of scores on a screen: steps that always have a column, and cells that are drawn in a second */
 
 unitMenu(new Set(SERIES.map((one) => one.metric)));
-menu("step", "step", STEPS.map((step) => [step, MERGES.includes(step) ? labelOf(step) : `${step}${nameOfStep(step)}`]));
+menu("step", "step", STEPS.map((step) => [step, `${step}${nameOfStep(step)}`]));
 menu("item", "item", [["", "all"], ...ITEMS.map((name) => [name, name.replace("/", " ")])]);
 if (byId("band")) menu("band", "band", [["paired", "paired with the bridge"], ["items", "over items"]]);
 
@@ -32,7 +30,7 @@ function someSteps(rows) {
   const room = Math.max(FEWEST, Math.floor(CELLS / Math.max(1, rows)));
   if (STEPS.length <= room || printing.matches) return STEPS;
   const spread = Array.from({ length: room - 1 }, (_, i) => STEPS[Math.round((i * (STEPS.length - 1)) / (room - 2))]);
-  const shown = new Set([...spread, ...MERGES].map(String)).add(chosen("step"));
+  const shown = new Set(spread.map(String)).add(chosen("step"));
   return STEPS.filter((step) => shown.has(String(step)));
 }
 
@@ -40,7 +38,7 @@ function drawMatrix() {
   const isRow = (s) => isRate(s) || isShown(s, SERIES), steps = someSteps(SERIES.filter(isRow).length);
   const deltas = new Map(DELTAS.map((d) => [`${d.step} ${d.tier} ${d.item} ${d.metric}`, d]));
   const rows = SERIES.filter(isRow).map((series) => {
-    const values = new Map([...series.points.map((p) => [p.step, p.value]), ...series.merges.map((m) => [m.name, m.value])]);
+    const values = new Map(series.points.map((p) => [p.step, p.value]));
     const cells = steps.map((step) => matrixCell(series, step, values.get(step), deltas));
     if (DATA.bridge) cells.unshift(series.bridge ? { value: series.bridge.value, tip: `${nameOf(series)} at ${DATA.bridge}: ${levelText(series.bridge.value, series)}` } : null);
     const isTotal = series.item === "overall" || series.group, name = `${series.tier}/${series.item}`;
