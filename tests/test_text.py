@@ -25,7 +25,7 @@ def test_cells(value: object, cell: object) -> None:
 
 
 def test_a_table_keeps_numbers_and_tames_text(tmp_path: Path) -> None:
-    columns = [Column(name, "string", "x") for name in ("item", "delta")]
+    columns = [Column(name, "string") for name in ("item", "delta")]
     write_csv(tmp_path / "a.csv", columns, [{"item": "=1,2", "delta": -0.25}, {"item": "b"}])
     with open(tmp_path / "a.csv", newline="") as file:
         rows = list(csv.reader(file))

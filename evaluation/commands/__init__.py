@@ -12,7 +12,6 @@ from evaluation.root import CONFIG_VARIABLE, DEFAULT_CONFIG
 
 if TYPE_CHECKING:
     from evaluation.checkpoints.subjects import Subject
-    from evaluation.results.files import FileModel
     from evaluation.settings.plan import StagePlan
 
 Commands = argparse._SubParsersAction  # argparse has no public name for it
@@ -60,13 +59,13 @@ def add_configured(
 
 
 def add_json(command: argparse.ArgumentParser) -> None:
-    """Add `--json`, for commands that can print a typed model."""
-    command.add_argument("--json", action="store_true", help="as JSON (keys: docs/results.md)")
+    """Add `--json`, for commands whose output programs may read."""
+    command.add_argument("--json", action="store_true", help="as JSON (keys: docs/command_line.md)")
 
 
-def print_json(model: "FileModel") -> None:
-    """Print a model as JSON in ASCII, which any terminal can show."""
-    print(json.dumps(model.model_dump(mode="json"), indent=1), flush=True)
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print an object as JSON in ASCII, which any terminal can show."""
+    print(json.dumps(content, indent=1), flush=True)
 
 
 def add_subjects(

@@ -153,7 +153,8 @@ def _ended(
     from evaluation.reporting.comparison import is_worse_at_last
 
     if options.json:
-        print_json(Comparison(protocol=protocol.BRIDGE, comparisons=(compared,)))
+        comparison = Comparison(protocol=protocol.BRIDGE, comparisons=(compared,))
+        print_json(comparison.model_dump(mode="json"))
     else:
         print(as_text(compared))
     is_worse = is_worse_at_last(compared)
@@ -177,8 +178,7 @@ def _table(options: argparse.Namespace) -> int:
     folders = _labelled(options.folders)
     columns, notes = checkpoint_columns(folders)
     if options.json:
-        content = columns_as_json(columns, folders, notes).model_dump(mode="json")
-        text = json.dumps(content, indent=1) + "\n"
+        text = json.dumps(columns_as_json(columns, folders, notes), indent=1) + "\n"
     else:
         text = columns_in(options.format, columns)
     if options.output is None:

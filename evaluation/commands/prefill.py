@@ -156,10 +156,8 @@ def _prefill_entry(plan: StagePlan, tier: Tier, entry: str) -> None:
 
 
 def _schema(options: argparse.Namespace) -> int:
-    """Write the JSON schemas and the documentation's generated tables, and print their files."""
-    from evaluation.results.documents import write_documents
+    """Write the JSON schemas and the tables of keys of the settings, and print their files."""
     from evaluation.settings.schema import write_generated
 
-    for path in (*write_generated(options.root), *write_documents(options.root)):
-        print(path)
+    print(*write_generated(options.root), sep="\n")
     return 0

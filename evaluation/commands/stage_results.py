@@ -1,7 +1,6 @@
 """The steps of the workflow that need no GPU, `status` and `bridge-table`."""
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -88,7 +87,6 @@ def _status(options: argparse.Namespace) -> int:
     """Print what is done and what is missing; return 1 unless all is done."""
     from evaluation.dependencies.outdated import Outdated
     from evaluation.reporting.status import stage_status, status_table
-    from evaluation.results.command_output import Status
 
     plans = plans_with_known_steps(options)
     chosen, outdated = chosen_plans(options, plans), Outdated(plans)
@@ -96,7 +94,7 @@ def _status(options: argparse.Namespace) -> int:
     outdated.look_at(step_subject(chosen[name], step) for name in chosen for step in steps[name])
     statuses = {name: stage_status(plan, steps[name], outdated) for name, plan in chosen.items()}
     if options.json:
-        print_json(Status.model_validate_json(json.dumps({"stages": statuses})))
+        print_json({"stages": statuses})
     else:
         print(status_table(statuses))
     return 0 if all(entry["complete"] for entry in statuses.values()) else 1

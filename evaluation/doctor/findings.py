@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from tabulate import tabulate
 
 from evaluation.escaping import printable_lines
-from evaluation.results.command_output import CheckRow, CheckState, DoctorReport, FindingRow
 from evaluation.wording import first_few
 
-State = CheckState
+State = Literal["ok", "warning", "fault"]
 
 _STATES: tuple[State, ...] = ("ok", "warning", "fault")
 _NAMED = 6
@@ -55,18 +55,18 @@ def worst(checks: Iterable[Check]) -> State:
     return max((check.state for check in checks), key=_STATES.index, default="ok")
 
 
-def as_json(checks: Sequence[Check]) -> DoctorReport:
+def as_json(checks: Sequence[Check]) -> dict[str, Any]:
     """Return all checks with all findings, as `--json` prints them."""
-    rows = tuple(
-        CheckRow(
-            check=check.name,
-            state=check.state,
-            summary=check.summary,
-            findings=tuple(FindingRow(**vars(finding)) for finding in check.findings),
-        )
+    rows = [
+        {
+            "check": check.name,
+            "state": check.state,
+            "summary": check.summary,
+            "findings": [*map(asdict, check.findings)],
+        }
         for check in checks
-    )
-    return DoctorReport(state=worst(checks), checks=rows)
+    ]
+    return {"state": worst(checks), "checks": rows}
 
 
 def screen(checks: Sequence[Check]) -> str:

@@ -1,6 +1,7 @@
 """Tables as text; the bridge table and recommendations, also for `--json`."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from tabulate import tabulate
 
@@ -8,7 +9,6 @@ from evaluation.bridge.delta import OVERALL
 from evaluation.errors import ResultsError
 from evaluation.escaping import printable
 from evaluation.reporting.headlines import recommendation_line, shown_metrics, steps_in_words
-from evaluation.results.command_output import BridgeTable, StageVerdicts
 from evaluation.results.delta_rows import DeltaRow
 from evaluation.results.deltas_file import DELTAS, StageDeltas
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
@@ -27,17 +27,19 @@ def bridge_table(plans: Mapping[str, StagePlan]) -> str:
     return "\n\n".join(_stage(plan) for plan in plans.values())
 
 
-def bridge_verdicts(plans: Mapping[str, StagePlan]) -> BridgeTable:
+def bridge_verdicts(plans: Mapping[str, StagePlan]) -> dict[str, Any]:
     """Return every stage's deltas and recommendation as `bridge-table --json` prints them."""
-    by_stage = {}
+    by_stage: dict[str, dict[str, Any]] = {}
     for name, plan in plans.items():
         content, path = _deltas(plan), plan.results / RECOMMENDATION
+        by_stage[name] = {"deltas": None, "recommendation": None, "note": None}
         if isinstance(content, str):
-            by_stage[name] = StageVerdicts(deltas=None, recommendation=None, note=content)
-        else:
-            advice = Recommendation.read(path) if path.exists() else None
-            by_stage[name] = StageVerdicts(deltas=content, recommendation=advice, note=None)
-    return BridgeTable(stages=by_stage)
+            by_stage[name]["note"] = content
+            continue
+        by_stage[name]["deltas"] = content.model_dump(mode="json")
+        if path.exists():
+            by_stage[name]["recommendation"] = Recommendation.read(path).model_dump(mode="json")
+    return {"stages": by_stage}
 
 
 def _deltas(plan: StagePlan) -> StageDeltas | str:

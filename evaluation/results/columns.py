@@ -1,7 +1,6 @@
 """The columns of tables: per-item Parquet files, `summary.*` and `bridge_deltas.csv`.
 
-Each column has a description and a type. Writers take their Arrow schemas from here, and readers check
-files against them.
+Writers take their Arrow schemas from here, and readers check files against them.
 """
 
 import csv
@@ -28,84 +27,63 @@ class Column:
 
     name: str
     type: str
-    description: str
     nullable: bool = False
 
 
 BLOCKS = (
-    Column("slice", "string", "Name of the slice."),
-    Column("block", "int32", "Number of the packed block."),
-    Column("nats", "double", "Sum of the losses of its scored tokens."),
-    Column("tokens", "int32", "Scored tokens."),
-    Column("bytes", "int64", "UTF-8 bytes of the scored text."),
-    Column(
-        "nats_by_position",
-        "double[]",
-        "`nats` by position: a number for each of 0-255, 256-511, 512-1023 and so on.",
-        nullable=True,
-    ),
-    Column("tokens_by_position", "int32[]", "`tokens` in the same bins.", nullable=True),
+    Column("slice", "string"),
+    Column("block", "int32"),
+    Column("nats", "double"),
+    Column("tokens", "int32"),
+    Column("bytes", "int64"),
+    Column("nats_by_position", "double[]", nullable=True),
+    Column("tokens_by_position", "int32[]", nullable=True),
 )
 """`tier2_ppl_blocks.parquet`: a row per block."""
 
 SOURCES = (
-    Column("question", "string", "Fingerprint of the rendered question.", nullable=True),
-    Column("row", "string", "Fingerprint of the row of data that it was made from.", nullable=True),
+    Column("question", "string", nullable=True),
+    Column("row", "string", nullable=True),
 )
 """Names of the source row that a question asks; those that share one are not independent."""
 
 CANDIDATES = (
-    Column("task", "string", "Name of the task."),
-    Column("item", "string", "Id of the question."),
-    Column(
-        "cluster", "string", "Sampled group, such as a passage, that it belongs to.", nullable=True
-    ),
-    Column(
-        "stratum", "string", "Fixed group, such as a subject, that it belongs to.", nullable=True
-    ),
-    Column("candidate", "int16", "Number of the candidate answer."),
-    Column("gold", "bool", "Whether it is the right one."),
-    Column("logprob", "double", "Sum of its tokens' log-probabilities."),
-    Column("unconditional", "double", "The same after the unconditional context.", nullable=True),
-    Column("tokens", "int32", "Its tokens."),
-    Column("chars", "int32", "Its characters, without a leading space."),
-    Column("bytes", "int32", "Its UTF-8 bytes, without a leading space."),
-    Column("is_greedy", "bool", "Whether greedy decoding would give it.", nullable=True),
+    Column("task", "string"),
+    Column("item", "string"),
+    Column("cluster", "string", nullable=True),
+    Column("stratum", "string", nullable=True),
+    Column("candidate", "int16"),
+    Column("gold", "bool"),
+    Column("logprob", "double"),
+    Column("unconditional", "double", nullable=True),
+    Column("tokens", "int32"),
+    Column("chars", "int32"),
+    Column("bytes", "int32"),
+    Column("is_greedy", "bool", nullable=True),
     *SOURCES,
 )
 """Columns of stored candidates: a row for each, a question's rows together."""
 
 MEASURED = (
     *CANDIDATES,
-    *(
-        Column(
-            metric.name,
-            "double",
-            f"{metric.description.rstrip('.')}; only in a question's first row.",
-            nullable=True,
-        )
-        for metric in TIERS["tier3"].secondary
-    ),
+    *(Column(metric.name, "double", nullable=True) for metric in TIERS["tier3"].secondary),
 )
-"""`tier3_cf_candidates.parquet`: the same with measures of each question."""
+"""`tier3_cf_candidates.parquet`: the same with measures of each question, in its first row."""
 
 COMPLETED = (
-    Column("task", "string", "Name of the task."),
-    Column("id", "string", "Id of the prompt."),
-    Column("verifier", "string", "Name of the verifier."),
-    Column("n", "int32", "Samples with a verdict."),
-    Column("correct", "int32", "Samples with the full score."),
-    Column("pass_rate", "double", "Mean score of the `n`; null where `n` is 0.", True),
-    Column("weight", "double", "Weight of a sample, such as its number of instructions."),
-    Column("truncated", "int32", "Samples that reached the token limit."),
-    Column("errors", "int32", "Samples on which the verifier failed."),
-    Column("strata", "string", "The prompt's groups by grouping, as JSON."),
-    Column("cluster", "string", "Sampled group, such as a passage, that it belongs to.", True),
+    Column("task", "string"),
+    Column("id", "string"),
+    Column("verifier", "string"),
+    Column("n", "int32"),
+    Column("correct", "int32"),
+    Column("pass_rate", "double", nullable=True),
+    Column("weight", "double"),
+    Column("truncated", "int32"),
+    Column("errors", "int32"),
+    Column("strata", "string"),
+    Column("cluster", "string", nullable=True),
     *SOURCES,
-    *(
-        Column(metric.name, "double", metric.description, nullable=True)
-        for metric in TIERS["tier5"].secondary
-    ),
+    *(Column(metric.name, "double", nullable=True) for metric in TIERS["tier5"].secondary),
 )
 """`tier5_verified_prompts.parquet`: a row per prompt and verifier, a prompt's rows together."""
 
@@ -123,8 +101,7 @@ def columns_of(model: type[FileModel], first: str = "") -> tuple[Column, ...]:
     for name in dict.fromkeys([*first.split(), *fields]):
         kinds = get_args(fields[name].annotation) or (fields[name].annotation,)
         plain = next((k for k in kinds if k in _ARROW), str)  # a Literal is text
-        text = fields[name].description or ""
-        columns.append(Column(name, _ARROW[plain], text, NoneType in kinds))
+        columns.append(Column(name, _ARROW[plain], NoneType in kinds))
     return tuple(columns)
 
 
@@ -177,7 +154,7 @@ def read_table(
         if variants is not None:
             listed = {column.name for column in columns}
             more = [n for n in dict.fromkeys(table.column_names) if n.startswith(variants)]
-            columns = [*columns, *(Column(n, "double", "", True) for n in more if n not in listed)]
+            columns = [*columns, *(Column(n, "double", True) for n in more if n not in listed)]
         _check_names(path, table.column_names, columns, again)
         table = table.select(
             [column.name for column in columns if column.name in table.column_names]

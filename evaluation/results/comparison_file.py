@@ -2,12 +2,11 @@
 
 from typing import Literal
 
-from pydantic import Field
-
 from evaluation.results.columns import columns_of
-from evaluation.results.delta_rows import DeltaColumns, High, TierOf
-from evaluation.results.files import FileModel, StageFile, optional
+from evaluation.results.delta_rows import DeltaColumns
+from evaluation.results.files import FileModel, StageFile
 from evaluation.settings.runs import By
+from evaluation.settings.tiers import TierName
 
 COMPARISON = "comparison.json"
 COMPARISON_TABLE = "comparison.csv"
@@ -21,54 +20,50 @@ Steps = tuple[int | None, int | None]
 class ComparisonRow(DeltaColumns):
     """A delta A - B at two matched checkpoints. Stable: new columns go to the end."""
 
-    run_a: str = Field(description="The run A.")
-    run_b: str = Field(description="The run B.")
-    stage_a: str = Field(description="Stage of A.")
-    stage_b: str = Field(description="Stage of B.")
-    step_a: int | None = Field(description="Step of A's checkpoint.")
-    step_b: int | None = Field(description="Step of B's checkpoint.")
-    tokens_a: int | None = Field(description="A's training tokens.")
-    tokens_b: int | None = Field(description="B's training tokens.")
-    value_a: float = Field(description="A's value.")
-    value_b: float = Field(description="B's value.")
-    low_all: float | None = Field(
-        description="Lower end of the simultaneous interval over all matched checkpoints of two runs."
-    )
-    high_all: High
+    run_a: str
+    run_b: str
+    stage_a: str
+    stage_b: str
+    step_a: int | None
+    step_b: int | None
+    tokens_a: int | None
+    tokens_b: int | None
+    value_a: float
+    value_b: float
+    low_all: float | None
+    high_all: float | None
 
 
 class LeadRow(FileModel):
     """Which run is better in one metric, and from which step on."""
 
-    tier: TierOf
-    item: str = Field(description="Slice, task or category, or `overall`.")
-    metric: str = Field(description="`delta_` and the name of the metric.")
-    better: Literal["A", "B"] | None = Field(
-        description="The run that is better at the last matched checkpoints; null if they are not significantly different."
-    )
-    since_step_a: int | None = Field(description="A's step from which on it is better.")
-    since_step_b: int | None = Field(description="B's step that is matched with it.")
-    checkpoints: int = Field(description="Number of matched checkpoints since then.")
-    confidence: float = Field(description="Level of one interval at which all hold simultaneously.")
-    sentence: str = Field(description="The same in words.")
-    averaged: int = optional("Last matched checkpoints whose mean decides; 0 for too few.", 0)
-    mean: float | None = optional("That mean of A - B.")
-    mean_low: float | None = optional("Lower end of its interval, with the noise of checkpoints.")
-    mean_high: float | None = optional("Upper end of that interval.")
+    tier: TierName
+    item: str
+    metric: str
+    better: Literal["A", "B"] | None
+    since_step_a: int | None
+    since_step_b: int | None
+    checkpoints: int
+    confidence: float
+    sentence: str
+    averaged: int = 0
+    mean: float | None = None
+    mean_low: float | None = None
+    mean_high: float | None = None
 
 
 class StageComparison(FileModel):
     """One stage of two runs."""
 
-    stage_a: str = Field(description="Stage of A.")
-    stage_b: str = Field(description="Stage of B.")
-    by: By = Field(description="What checkpoints were matched by.")
-    checkpoints: int = Field(description="Matched checkpoints.")
-    across_tokenizers: bool = Field(description="Whether the tokenizers differ.")
-    notes: tuple[str, ...] = Field(description="Notes on the comparison.")
-    corrected_for: str = Field(description="What `leads` are corrected for.")
-    leads: tuple[LeadRow, ...] = Field(description="Which run is better, the overall values first.")
-    deltas: tuple[ComparisonRow, ...] = Field(description="All deltas.")
+    stage_a: str
+    stage_b: str
+    by: By
+    checkpoints: int
+    across_tokenizers: bool
+    notes: tuple[str, ...]
+    corrected_for: str
+    leads: tuple[LeadRow, ...]
+    deltas: tuple[ComparisonRow, ...]
 
     @property
     def title(self) -> str:
@@ -95,20 +90,20 @@ class StageComparison(FileModel):
 class RunComparison(FileModel):
     """Two runs, or two checkpoints as runs of one each."""
 
-    run_a: str = Field(description="The run A.")
-    run_b: str = Field(description="The run B.")
-    path_a: str = Field(description="Where A's results were found.")
-    path_b: str = Field(description="Where B's results were found.")
-    error: str | None = optional("Why the two could not be compared.")
-    notes: tuple[str, ...] = optional("Stages that are not compared, and why.", ())
-    stages: tuple[StageComparison, ...] = optional("Their stages.", ())
+    run_a: str
+    run_b: str
+    path_a: str
+    path_b: str
+    error: str | None = None
+    notes: tuple[str, ...] = ()
+    stages: tuple[StageComparison, ...] = ()
 
 
 class Comparison(StageFile):
     """`comparison.json`."""
 
-    protocol: str = Field(description="Version of the bridge's computation.")
-    comparisons: tuple[RunComparison, ...] = Field(description="This run with each of the others.")
+    protocol: str
+    comparisons: tuple[RunComparison, ...]
 
 
 COMPARISON_COLUMNS = columns_of(

@@ -7,11 +7,9 @@
 
 from typing import ClassVar
 
-from pydantic import Field
-
 from evaluation import protocol
 from evaluation.results.delta_rows import DeltaRow, GroupDelta, PositionDelta
-from evaluation.results.files import FileModel, StageFile, optional
+from evaluation.results.files import FileModel, StageFile
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 
 DELTAS = "bridge_deltas.json"
@@ -21,34 +19,28 @@ STAGE_TABLE = "bridge_deltas.csv"
 class StepEntry(FileModel):
     """An entry on a step."""
 
-    step: int = Field(description="The step.")
+    step: int
 
 
 class ComparedCheckpoint(FileModel):
     """One of the two checkpoints that are compared."""
 
-    path: str = Field(description="Folder of the checkpoint.")
-    identity: str = Field(description="Changes with the checkpoint's files.")
-    step: int | None = Field(description="Its step.")
-    protocols: dict[str, str] = Field(description="Version of each tier's computation.")
-    tokenizer: str | None = Field(description="Fingerprint or name of its tokenizer.")
-    sequence_length: int = Field(description="Tokens of a block.")
-    gpu: str | None = optional("Model of the GPU, or of all GPUs; null on a CPU.")
-    row_tokens: tuple[int, ...] = optional("Tokens per packed row, of all its scores.", ())
+    path: str
+    identity: str
+    step: int | None
+    protocols: dict[str, str]
+    tokenizer: str | None
+    sequence_length: int
+    gpu: str | None = None
+    row_tokens: tuple[int, ...] = ()
 
 
 class StepVerdict(StepEntry):
     """The verdict on a step, with those on its objectives."""
 
-    verdict: ObjectiveVerdict | None = Field(
-        description="On the objective; null without one. In a stage's files, corrected for the choice among its checkpoints."
-    )
-    own_verdict: ObjectiveVerdict | None = optional(
-        "Its verdict if it had been the only checkpoint."
-    )
-    objectives: tuple[ObjectiveRow, ...] = Field(
-        description="For each entry of `objective`, in order."
-    )
+    verdict: ObjectiveVerdict | None
+    own_verdict: ObjectiveVerdict | None = None
+    objectives: tuple[ObjectiveRow, ...]
 
 
 class StepDeltas(StepVerdict, StageFile):
@@ -56,21 +48,17 @@ class StepDeltas(StepVerdict, StageFile):
 
     VERSION: ClassVar[tuple[str, str] | None] = ("bridge", protocol.BRIDGE)
 
-    stage: str = Field(description="Name of the stage.")
-    protocol: str = Field(description="Version of the bridge's computation.")
-    confidence: float = Field(description="Confidence level of the intervals.")
-    alpha: float = Field(description="Significance level of the tests.")
-    power: float = Field(description="Power that the minimum detectable effect refers to.")
-    checkpoint: ComparedCheckpoint = Field(description="The step's checkpoint.")
-    bridge: ComparedCheckpoint = Field(description="The bridge.")
-    notes: tuple[str, ...] = optional(
-        "Differences between the two sides that do not prevent a comparison.", ()
-    )
-    deltas: tuple[DeltaRow, ...] = Field(description="All deltas.")
-    groups: tuple[GroupDelta, ...] = optional("Deltas for each group of prompts (`strata`).", ())
-    by_position: tuple[PositionDelta, ...] = optional(
-        "Deltas of the loss by position, of slices with at least two bins.", ()
-    )
+    stage: str
+    protocol: str
+    confidence: float
+    alpha: float
+    power: float
+    checkpoint: ComparedCheckpoint
+    bridge: ComparedCheckpoint
+    notes: tuple[str, ...] = ()
+    deltas: tuple[DeltaRow, ...]
+    groups: tuple[GroupDelta, ...] = ()
+    by_position: tuple[PositionDelta, ...] = ()
 
 
 class StageDeltas(StageFile):
@@ -78,13 +66,11 @@ class StageDeltas(StageFile):
 
     VERSION: ClassVar[tuple[str, str] | None] = ("bridge", protocol.BRIDGE)
 
-    stage: str = Field(description="Name of the stage.")
-    protocol: str = Field(description="Version of the bridge's computation.")
-    left_out: tuple[str, ...] = optional("Steps without deltas, and why.", ())
-    provisional: bool = optional("Whether configured steps are still to come.", False)
-    awaited: tuple[int, ...] = optional("Those steps.", ())
-    notes: tuple[str, ...] = optional(
-        "Differences from the bridge that do not prevent a comparison, and where.", ()
-    )
-    verdicts: tuple[StepVerdict, ...] = Field(description="Of all steps.")
-    deltas: tuple[DeltaRow, ...] = Field(description="Of all steps.")
+    stage: str
+    protocol: str
+    left_out: tuple[str, ...] = ()
+    provisional: bool = False
+    awaited: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    verdicts: tuple[StepVerdict, ...]
+    deltas: tuple[DeltaRow, ...]

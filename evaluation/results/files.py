@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluation.errors import ResultsError
 from evaluation.files import write_json
@@ -29,11 +29,6 @@ class FileModel(BaseModel):
     """The base of all files: known keys are checked, unknown ones, such as a later version's, are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
-
-
-def optional(description: str, default: Any = None, **limits: Any) -> Any:
-    """Return a field that a file may lack, with its default and limits as pydantic's `Field` takes them."""
-    return Field(default, description=description, **limits)
 
 
 AnyFileModel = TypeVar("AnyFileModel", bound=FileModel)
@@ -195,7 +190,7 @@ def _mistake(error: ValidationError, content: Any) -> str:
 
 
 def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> None:
-    """Write a file after checking that its model accepts and describes all its keys.
+    """Write a file after checking that its model knows and accepts all its keys.
 
     Otherwise pydantic's ValidationError states what is wrong.
     """

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from evaluation.results.files import COLLECT_AGAIN, FileModel, optional, read_records, unusable
-from evaluation.results.tier_files import Rate, TierFile, measured
+from evaluation.results.files import COLLECT_AGAIN, FileModel, read_records, unusable
+from evaluation.results.tier_files import Count, Rate, TierFile, measured
 from evaluation.settings.check_kinds import CheckKind
 from evaluation.settings.tiers import TIERS
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
         """Rates of prompts."""
 
 else:
-    _Rates = measured(FileModel, TIERS["tier4"].metrics, "{}.")
+    _Rates = measured(FileModel, TIERS["tier4"].metrics)
 
 
 class CategoryRates(_Rates):
     """Shares of prompts; null where no prompt counts for a rate."""
 
-    prompts: int | None = optional("Prompts of the category.", ge=0)
+    prompts: Count | None = None
 
     @property
     def rates(self) -> dict[str, float | None]:
@@ -47,54 +47,52 @@ def _is_rate(name: str) -> bool:
 class OverallRates(CategoryRates):
     """Shares of all prompts except those with `headline: false`, which count for their category only."""
 
-    all_checks_pass_rate: Rate = Field(description="Share of answers that pass all checks.")
+    all_checks_pass_rate: Rate
 
 
 class PromptCheck(FileModel):
     """One check of an answer."""
 
-    kind: CheckKind = Field(description="The kind of the check; rates count checks by kind.")
-    passed: bool = Field(description="Whether the answer passes.")
-    note: str | None = optional(
-        "For code: `unguarded` or `forged`, as in Tier5. `unfinished`: the thinking never ends."
-    )
+    kind: CheckKind
+    passed: bool
+    note: str | None = None
 
 
 class PromptEntry(FileModel):
     """A prompt and the results of its answer."""
 
-    id: str = Field(description="Name of the probe.")
-    category: str = Field(description="Heading it is reported under.")
-    headline: bool = optional("Whether it counts for `summary`.", True)
-    checks: dict[str, PromptCheck] = Field(description="Each check by name.")
-    passed: bool | None = optional("Whether all of them pass.")
-    stop_reason: str = Field(description="`eos`, `stop_string` or `length`.")
-    prompt_tokens: int | None = optional("Tokens of the prompt.", ge=0)
-    response_tokens: int | None = optional("Tokens of the answer.", ge=0)
-    response_words: int | None = optional("Words of the answer.", ge=0)
-    response_characters: int | None = optional("Characters of the answer.", ge=0)
+    id: str
+    category: str
+    headline: bool = True
+    checks: dict[str, PromptCheck]
+    passed: bool | None = None
+    stop_reason: str
+    prompt_tokens: Count | None = None
+    response_tokens: Count | None = None
+    response_words: Count | None = None
+    response_characters: Count | None = None
 
 
 class ChatEntry(FileModel):
     """How the prompts of some probes were made, and how their answers are read."""
 
-    probes: tuple[str, ...] = Field(description="Names of the probes.")
-    chat_template: str = Field(description="Jinja2 template of the prompts.")
-    chat_template_kwargs: dict[str, Any] = optional("Variables that the template reads.", {})
-    stop: tuple[str, ...] = optional("Strings at which answers are cut.", ())
-    answer_after: str | None = optional("Checks read what follows this text.")
+    probes: tuple[str, ...]
+    chat_template: str
+    chat_template_kwargs: dict[str, Any] = {}
+    stop: tuple[str, ...] = ()
+    answer_after: str | None = None
 
 
 class Tier4File(TierFile):
     """`tier4_sft_native.json`."""
 
-    summary: OverallRates = Field(description="Rates over all prompts of the headline.")
-    by_category: dict[str, CategoryRates] | None = optional("By category.")
-    prompts: tuple[PromptEntry, ...] | None = optional("Each prompt.")
-    chats: tuple[ChatEntry, ...] = optional("How prompts were made and answers read.", ())
-    unfinished: int = optional("Answers whose thinking never ends; they pass no check.", 0, ge=0)
-    data: Any = optional("Fingerprint of the probes.")
-    data_checksum: Any = optional("Checksums of the scored prompts.")
+    summary: OverallRates
+    by_category: dict[str, CategoryRates] | None = None
+    prompts: tuple[PromptEntry, ...] | None = None
+    chats: tuple[ChatEntry, ...] = ()
+    unfinished: Count = 0
+    data: Any = None
+    data_checksum: Any = None
 
     @model_validator(mode="after")
     def _distinct_prompts(self) -> Self:
@@ -117,13 +115,13 @@ class Tier4File(TierFile):
 class Generation(FileModel):
     """A prompt and its answer."""
 
-    id: str = Field(description="Name of the probe.")
-    category: str | None = optional("Heading it is reported under.")
-    prompt: str = Field(description="The conversation as the model read it.")
-    response: str = Field(description="The answer, as it was generated.")
-    stop_reason: str | None = optional("`eos`, `stop_string` or `length`.")
-    prompt_tokens: int | None = optional("Tokens of the prompt.", ge=0)
-    response_tokens: int | None = optional("Tokens of the answer.", ge=0)
+    id: str
+    category: str | None = None
+    prompt: str
+    response: str
+    stop_reason: str | None = None
+    prompt_tokens: Count | None = None
+    response_tokens: Count | None = None
 
 
 def read_generations(path: Path) -> dict[str, Generation]:

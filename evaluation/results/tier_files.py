@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, create_model, model_validator
 
-from evaluation.results.files import FileModel, optional
+from evaluation.results.files import FileModel
 from evaluation.settings.metric import Metric
 from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TIERS, TaskKind
@@ -19,22 +19,23 @@ EXTERNAL = "external"
 """Beginning of the protocol in files that an external command wrote."""
 
 Rate = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
 
 
 class Counts(FileModel):
     """Numbers of requested, used and left-out items."""
 
-    asked: int = Field(ge=0, description="Items requested.")
-    used: int = Field(ge=0, description="Items that were scored.")
-    left_out: dict[str, int] = optional("Items left out, by reason.", {})
+    asked: Count
+    used: Count
+    left_out: dict[str, int] = {}
 
 
 class TokenizerName(FileModel):
     """Which tokenizer the data were prefilled with."""
 
-    name: str | None = optional("Hub id or folder.")
-    fingerprint: str | None = optional("Fingerprint of all its files.")
-    prepend_bos: bool | None = optional("Whether texts begin with BOS.")
+    name: str | None = None
+    fingerprint: str | None = None
+    prepend_bos: bool | None = None
 
     @property
     def identity(self) -> str | None:
@@ -45,35 +46,28 @@ class TokenizerName(FileModel):
 class TierFile(FileModel):
     """The header of every tier file."""
 
-    stage: str = Field(description="Name of the stage.")
-    step: int | None = Field(description="Step of the checkpoint; null where it has none.")
-    role: Literal["step", "bridge"] = Field(description="Its role in the stage.")
-    checkpoint: str = Field(description="The checkpoint's folder.")
-    checkpoint_identity: str = Field(description="Changes with the checkpoint's files.")
-    tokenizer: TokenizerName = Field(description="The tokenizer.")
-    sequence_length: int = Field(gt=0, description="Tokens of a block, or of a request at most.")
-    trained_sequence_length: int | None = optional("Tokens of a training sequence, if recorded.")
-    rotary_embedding: str | None = optional("Base of the positions, and scaling if any.")
-    consumed_tokens: int | None = optional("Training tokens, as counted by the trainer.", ge=0)
-    protocol: str = Field(
-        description="Version of the computation; results of different versions are not compared."
-    )
-    packages: dict[str, tuple[str, ...]] = optional("Versions of the scores' packages.", {})
-    device: str | None = optional("`cpu` or `cuda`.")
-    gpu: str | None = optional("Model of the GPU, or of all GPUs used; null on a CPU.")
-    layers: tuple[Literal["compiled", "plain"], ...] | None = optional(
-        "How layers ran; null on a CPU."
-    )
-    gpu_busy: Rate | None = optional("Share of `seconds` in which the GPU had work; null on a CPU.")
-    row_tokens: tuple[int, ...] = optional(
-        "Tokens per packed row of the forward pass; in a narrow dtype such as bfloat16 another number changes single items.",
-        (),
-    )
-    dtype: str | None = optional("Floating-point type of the model.")
-    seconds: float | None = optional("Computing time of the device, in seconds.", ge=0)
-    tokens_per_second: float | None = optional("Tokens per second of the device.", ge=0)
-    items: Counts | int | None = optional("How many items were used.")
-    groups: dict[str, dict[str, float]] = optional("Weights in each group of the suite.", {})
+    stage: str
+    step: int | None
+    role: Literal["step", "bridge"]
+    checkpoint: str
+    checkpoint_identity: str
+    tokenizer: TokenizerName
+    sequence_length: int = Field(gt=0)
+    trained_sequence_length: int | None = None
+    rotary_embedding: str | None = None
+    consumed_tokens: Count | None = None
+    protocol: str
+    packages: dict[str, tuple[str, ...]] = {}
+    device: str | None = None
+    gpu: str | None = None
+    layers: tuple[Literal["compiled", "plain"], ...] | None = None
+    gpu_busy: Rate | None = None
+    row_tokens: tuple[int, ...] = ()
+    dtype: str | None = None
+    seconds: float | None = Field(None, ge=0)
+    tokens_per_second: float | None = Field(None, ge=0)
+    items: Counts | int | None = None
+    groups: dict[str, dict[str, float]] = {}
 
     @property
     def is_external(self) -> bool:
@@ -100,12 +94,12 @@ class TierFile(FileModel):
 class ItemEntry(FileModel):
     """The keys that every slice and task has."""
 
-    group: str | None = optional("Group that objectives refer to.")
-    data: Any = optional("Fingerprint of the item's definition.")
-    data_checksum: Any = optional("Checksums of the scored data.")
-    items: Counts | int | None = optional("How many items were used.")
-    seconds: float | None = optional("Computing time of the device, in seconds.", ge=0)
-    tokens_processed: int | None = optional("Tokens that the model processed.", ge=0)
+    group: str | None = None
+    data: Any = None
+    data_checksum: Any = None
+    items: Counts | int | None = None
+    seconds: float | None = Field(None, ge=0)
+    tokens_processed: Count | None = None
 
     @property
     def values(self) -> dict[str, float]:
@@ -126,32 +120,24 @@ class ItemEntry(FileModel):
 class PositionEntry(FileModel):
     """A slice's loss in a bin of positions."""
 
-    first: int = Field(ge=0, description="First position: tokens that the model sees before it.")
-    last: int = Field(ge=0, description="Last position.")
-    tokens: int = Field(gt=0, description="Scored tokens there.")
-    nats_per_token: float = Field(description="Their mean loss.")
-    stderr: float | None = Field(ge=0, description="Its standard error; null for a single block.")
+    first: Count
+    last: Count
+    tokens: int = Field(gt=0)
+    nats_per_token: float
+    stderr: float | None = Field(ge=0)
 
 
 def measured(
-    base: type[FileModel], metrics: Iterable[Metric], text: str, required: str = ""
+    base: type[FileModel], metrics: Iterable[Metric], required: str = ""
 ) -> type[FileModel]:
-    """Return a model with a field for each metric, which only the required one's must have.
-
-    Args:
-        text: What a field means, with the metric's description in it.
-    """
+    """Return a model with a field for each metric, which only the required one's must have."""
     fields: dict[str, Any] = {}
     for metric in metrics:
         least, most = metric.bounds
-        about: dict[str, Any] = {
-            "description": text.format(metric.description.rstrip(".")),
-            "ge": least,
-            "le": most,
-        }
-        is_required = metric.key == required
-        kind = float if is_required else float | None
-        fields[metric.key] = kind, Field(**about) if is_required else Field(None, **about)
+        if metric.key == required:
+            fields[metric.key] = float, Field(ge=least, le=most)
+        else:
+            fields[metric.key] = float | None, Field(None, ge=least, le=most)
     return create_model(f"Measured{base.__name__}", __base__=base, **fields)
 
 
@@ -171,10 +157,10 @@ if TYPE_CHECKING:
 
 else:
     _TIER2, _TIER3 = TIERS["tier2"], TIERS["tier3"]
-    _SliceMetrics = measured(ItemEntry, _TIER2.metrics, "{}.", required=_TIER2.shown)
-    SliceMeans = measured(FileModel, _TIER2.metrics, "{}, as a mean over slices.")
-    _TaskMetrics = measured(ItemEntry, _TIER3.secondary, "{}, mean over questions.")
-    _TaskMeanMetrics = measured(FileModel, _TIER3.secondary, "{}, mean over tasks.")
+    _SliceMetrics = measured(ItemEntry, _TIER2.metrics, required=_TIER2.shown)
+    SliceMeans = measured(FileModel, _TIER2.metrics)
+    _TaskMetrics = measured(ItemEntry, _TIER3.secondary)
+    _TaskMeanMetrics = measured(FileModel, _TIER3.secondary)
 
 
 def stored_values(entry: FileModel, metrics: Iterable[Metric]) -> dict[str, float]:
@@ -186,13 +172,11 @@ def stored_values(entry: FileModel, metrics: Iterable[Metric]) -> dict[str, floa
 class SliceEntry(_SliceMetrics):
     """A slice of Tier2."""
 
-    tokens: int | None = optional("Scored tokens.", ge=0)
-    blocks: int | None = optional("Packed blocks.", ge=0)
-    bytes: int | None = optional("UTF-8 bytes of the scored text.", ge=0)
-    attention: str | None = optional("What a token attends to: its `block`, or its `document`.")
-    by_position: tuple[PositionEntry, ...] = optional(
-        "The loss by position; empty where there is only one bin, or none was stored.", ()
-    )
+    tokens: Count | None = None
+    blocks: Count | None = None
+    bytes: Count | None = None
+    attention: str | None = None
+    by_position: tuple[PositionEntry, ...] = ()
 
     @property
     def values(self) -> dict[str, float]:
@@ -211,9 +195,9 @@ class SliceEntry(_SliceMetrics):
 class Tier2File(TierFile):
     """`tier2_ppl.json`."""
 
-    attention: str | None = optional("`block`, or `document`; null where slices differ.")
-    overall: SliceMeans | None = optional("Means over slices.")
-    slices: dict[str, SliceEntry] = Field(min_length=1, description="Each slice by name.")
+    attention: str | None = None
+    overall: SliceMeans | None = None
+    slices: dict[str, SliceEntry] = Field(min_length=1)
 
     @property
     def same(self) -> dict[str, Any]:
@@ -231,23 +215,18 @@ class Tier2File(TierFile):
 class TaskEntry(_TaskMetrics):
     """A task of Tier3."""
 
-    kind: TaskKind = optional("`ranked`, or `gold`: only the right answer was scored.", "ranked")
-    accuracy: Rate | None = optional("By the primary metric; of ranked tasks.")
-    primary: Normalization | None = optional("Normalization that ranks candidates.")
-    metrics: dict[str, Rate] = optional("Accuracy by every normalization.", {})
-    centered: float | None = optional("0 at chance, 1 if all are right.")
-    chance: Rate | None = optional("Accuracy of random choice.")
-    stderr: float | None = optional(
-        "Standard error of `accuracy`, or of `gold_bits_per_byte` where nothing is ranked, with clusters and strata, and never below that of independent items; null where all are alike.",
-        ge=0,
-    )
-    greedy: Rate | None = optional(
-        "Share of right answers that greedy decoding gives token by token; of tasks of kind `gold`."
-    )
-    ties: int | None = optional("Items whose best candidates are equal.", ge=0)
-    nan: int | None = optional("Always 0: NaN is an error.", ge=0)
-    truncated_contexts: int | None = optional("Contexts cut at the left.", ge=0)
-    task: dict[str, Any] | None = optional("The task's definition.")
+    kind: TaskKind = "ranked"
+    accuracy: Rate | None = None
+    primary: Normalization | None = None
+    metrics: dict[str, Rate] = {}
+    centered: float | None = None
+    chance: Rate | None = None
+    stderr: float | None = Field(None, ge=0)
+    greedy: Rate | None = None
+    ties: Count | None = None
+    nan: Count | None = None
+    truncated_contexts: Count | None = None
+    task: dict[str, Any] | None = None
 
     @property
     def values(self) -> dict[str, float]:
@@ -273,16 +252,16 @@ class TaskEntry(_TaskMetrics):
 class TaskMeans(_TaskMeanMetrics):
     """Unweighted means over all tasks that have the metric."""
 
-    accuracy: Rate | None = optional("Mean of the primary accuracies.")
-    centered: float | None = optional("Mean of the centered accuracies.")
-    greedy: Rate | None = optional("Mean over tasks.")
+    accuracy: Rate | None = None
+    centered: float | None = None
+    greedy: Rate | None = None
 
 
 class Tier3File(TierFile):
     """`tier3_cf.json`."""
 
-    overall: TaskMeans | None = optional("Means over tasks.")
-    tasks: dict[str, TaskEntry] = Field(min_length=1, description="Each task by name.")
+    overall: TaskMeans | None = None
+    tasks: dict[str, TaskEntry] = Field(min_length=1)
 
     def _lacking(self) -> str | None:
         for name, entry in self.tasks.items():

@@ -27,17 +27,17 @@ SOURCES = ("question", "row")
 """Columns of names of what a unit asks; units that share one in a column are not independent."""
 
 _ABOUT = (
-    Column("item", "string", "Name of the {item}; null for all units together.", nullable=True),
-    Column("unit", "string", "Id of the unit."),
-    Column("question", "string", "What identifies its question or text.", nullable=True),
-    Column("row", "string", "Fingerprint of the row of data that it was made from.", nullable=True),
-    Column("cluster", "string", "Sampled group, such as a passage.", nullable=True),
-    Column("stratum", "string", "Fixed group, such as a subject.", nullable=True),
-    Column("strata", "string", "All its fixed groups by grouping, as JSON.", nullable=True),
+    Column("item", "string", nullable=True),
+    Column("unit", "string"),
+    Column("question", "string", nullable=True),
+    Column("row", "string", nullable=True),
+    Column("cluster", "string", nullable=True),
+    Column("stratum", "string", nullable=True),
+    Column("strata", "string", nullable=True),
 )
 _POSITIONS = (
-    Column(NATS, "double[]", "Nats by position: 0-255, 256-511, 512-1023 and so on.", True),
-    Column(TOKENS, "double[]", "Scored tokens in the same bins.", nullable=True),
+    Column(NATS, "double[]", nullable=True),
+    Column(TOKENS, "double[]", nullable=True),
 )
 
 ByItem = Mapping[str | None, Units]
@@ -46,22 +46,13 @@ ByItem = Mapping[str | None, Units]
 
 def unit_columns(tier: Tier) -> tuple[Column, ...]:
     """Return the columns of a tier's table of units; variants of the headline have further ones."""
-    ratios = [metric for metric in tier.metrics if metric.numerator]
-    sums = {
-        name: [m.name for m in ratios if name in (m.numerator, m.denominator)]
-        for name in tier.summed
-    }
-    means = [metric for metric in tier.metrics if not metric.numerator]
-    return (
-        *_ABOUT,
-        *(_POSITIONS if tier.kind == "nats" else ()),
-        *(_number(name, f"Its part of a sum in {', '.join(of)}.") for name, of in sums.items()),
-        *(_number(one.name, f"Its {one.words}; null where it does not count.") for one in means),
-    )
+    means = [metric.name for metric in tier.metrics if not metric.numerator]
+    positions = _POSITIONS if tier.kind == "nats" else ()
+    return (*_ABOUT, *positions, *map(_number, (*tier.summed, *means)))
 
 
-def _number(name: str, text: str) -> Column:
-    return Column(name, "double", text, nullable=True)
+def _number(name: str) -> Column:
+    return Column(name, "double", nullable=True)
 
 
 def units_table(tier: Tier, units: ByItem) -> "pa.Table":
@@ -70,7 +61,7 @@ def units_table(tier: Tier, units: ByItem) -> "pa.Table":
 
     columns = {column.name: column for column in unit_columns(tier)}
     for name in (name for one in units.values() for name in _numbers(one)):
-        columns.setdefault(name, _number(name, ""))
+        columns.setdefault(name, _number(name))
     parts = [pa.table(_cells(item, one, columns)) for item, one in units.items()]
     return pa.concat_tables(with_columns(part, [*columns.values()]) for part in parts)
 
@@ -116,7 +107,7 @@ def read_units(tier: Tier, path: Path, length: int) -> dict[str | None, Units]:
     listed = {column.name: column for column in unit_columns(tier)}
     variants = f"{tier.headline}_"
     table = read_table(path, [*listed.values()], COLLECT_AGAIN, variants)
-    others = [_number(name, "") for name in table.column_names if name not in listed]
+    others = [_number(name) for name in table.column_names if name not in listed]
     table = with_columns(table, [*listed.values(), *others])
     encoded = table["item"].combine_chunks().dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)

@@ -8,7 +8,6 @@ OF_BLOCKS = (
         unit="perplexity",
         higher_is_better=False,
         digits=3,
-        description="Perplexity, exp of `nats_per_token`.",
         least=1.0,
         numerator="nats",
         denominator="tokens",
@@ -19,7 +18,6 @@ OF_BLOCKS = (
         unit="nats per token",
         higher_is_better=False,
         worth=0.02,
-        description="Loss per scored token.",
         least=0.0,
         most=LARGEST,
         numerator="nats",
@@ -29,7 +27,6 @@ OF_BLOCKS = (
         "bits_per_byte",
         unit="bits per byte",
         higher_is_better=False,
-        description="Loss per UTF-8 byte of scored text.",
         least=0.0,
         numerator="nats",
         denominator="bytes",
@@ -44,13 +41,11 @@ OF_CANDIDATES = (
         unit="bits per byte",
         higher_is_better=False,
         is_secondary=True,
-        description="Bits per UTF-8 byte of the right answer.",
         least=0.0,
     ),
     Metric(
         "correct_probability",
         is_secondary=True,
-        description="Share of the right answer in the candidates' probabilities.",
         least=0.0,
         most=1.0,
     ),
@@ -60,38 +55,31 @@ OF_CANDIDATES = (
 TRUNCATED = Metric(
     "truncated_rate",
     higher_is_better=False,
-    description="Share of answers that reached the token limit.",
 )
 
 OF_PROBES = (
     Metric(
         "all_checks_pass_rate",
-        description="Share of answers that pass all checks.",
         of_checks=frozenset({"format", "instruction", "clean", "json", "code"}),
     ),
     Metric(
         "instruction_match_rate",
-        description="Share of answers with the right content.",
         of_checks=frozenset({"instruction"}),
     ),
     Metric(
         "format_valid_rate",
-        description="Share of answers in the required format.",
         of_checks=frozenset({"format", "json", "code"}),
     ),
     Metric(
         "chat_clean_rate",
-        description="Share of answers without chat artifacts.",
         of_checks=frozenset({"clean"}),
     ),
     Metric(
         "code_parse_rate",
-        description="Share of answers whose code is valid Python.",
         of_checks=frozenset({"code"}),
     ),
     Metric(
         "json_valid_rate",
-        description="Share of answers that are JSON of the schema.",
         of_checks=frozenset({"json"}),
     ),
     TRUNCATED,
@@ -107,7 +95,6 @@ OF_COMPLETIONS = (
         is_secondary=True,
         worth=10.0,
         called="tokens written",
-        description="Mean number of tokens of a completion.",
         least=0.0,
     ),
 )

@@ -15,8 +15,8 @@ class Metric:
 
     `is_secondary` marks a secondary metric: it detects smaller differences, belongs to no family of tests,
     and decides nothing unless an objective names it. `worth` is the smallest difference that matters where
-    no objective gives a margin. `description` and the bounds `least` and `most` are those of a value in
-    files; `stored_as` is its key there, if that is not its name. `kind` is that of a variant of another metric.
+    no objective gives a margin. `least` and `most` bound a value in files; `stored_as` is its key there,
+    if that is not its name. `kind` is that of a variant of another metric.
 
     A metric of blocks of text is the ratio of two columns' sums over the blocks, or its exponential
     (`metrics.ratios`); `in_bits` divides nats by ln 2. A metric of candidates has a formula in
@@ -31,7 +31,6 @@ class Metric:
     is_secondary: bool = False
     worth: float = 0.01
     called: str | None = None
-    description: str = ""
     least: float | None = None
     most: float | None = None
     stored_as: str | None = None

@@ -1,4 +1,4 @@
-"""JSON schemas of the settings, and Markdown tables of the keys of settings and of result files.
+"""JSON schemas of the settings, and Markdown tables of their keys.
 
 A model whose keys occur in several places may have one table under its own heading: these places,
 and models that inherit from it, link to that table.
@@ -86,13 +86,10 @@ def _in_words(default: str) -> str:
     return default if default == "required" else f"default {default}"
 
 
-def anchor(heading: str) -> str:
-    """Return the address of a heading in a Markdown page, as GitHub makes it, without `#`."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
 def _link(heading: str) -> str:
-    return f"[{heading}](#{anchor(heading)})"
+    """Return a link to a heading of the same page, with the address that GitHub gives it."""
+    address = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+    return f"[{heading}](#{address})"
 
 
 def _links(models: Sequence[type[BaseModel]], parts: Parts) -> Iterator[str]:

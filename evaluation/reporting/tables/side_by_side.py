@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.deltas import compare
@@ -18,7 +18,6 @@ from evaluation.escaping import csv_cell, latex
 from evaluation.reporting.headlines import shown_metrics
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.reporting.terminal import as_table
-from evaluation.results.command_output import CheckpointTable, TableColumn, TableValue
 from evaluation.results.read import read_folder
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS, TierName
@@ -107,21 +106,20 @@ def columns_in(form: Format, columns: Columns) -> str:
 
 def columns_as_json(
     columns: Columns, folders: Mapping[str, Path], notes: Sequence[str]
-) -> CheckpointTable:
+) -> dict[str, Any]:
     """Return columns as `table --json` prints them, with sentences on pairs that are not tested."""
     names = ("tier", "item", "metric", "value", "low", "high", "flag")
-    found = tuple(
-        TableColumn(
-            label=label,
-            folder=str(folders[label]),
-            values=tuple(
-                TableValue.model_validate(dict(zip(names, (*key, *cell), strict=False)))
-                for key, cell in cells.items()
-            ),
-        )
+    found = [
+        {
+            "label": label,
+            "folder": str(folders[label]),
+            "values": [
+                dict(zip(names, (*key, *cell), strict=False)) for key, cell in cells.items()
+            ],
+        }
         for label, cells in columns.items()
-    )
-    return CheckpointTable(columns=found, notes=tuple(notes))
+    ]
+    return {"columns": found, "notes": [*notes]}
 
 
 def _as_csv(columns: Columns) -> str:

@@ -6,14 +6,14 @@ from evaluation.results.columns import Column
 from evaluation.results.tier_files import ItemEntry, TierFile
 
 RIDDLES = (
-    Column("book", "string", "Name of the book."),
-    Column("riddle", "string", "Id of the riddle."),
-    Column("solved", "bool", "Whether it was solved."),
+    Column("book", "string"),
+    Column("riddle", "string"),
+    Column("solved", "bool"),
 )
 
 
 class BookEntry(ItemEntry):
-    solved: float = Field(ge=0, le=1, description="Share of its riddles.")
+    solved: float = Field(ge=0, le=1)
 
     @property
     def values(self):
@@ -21,4 +21,4 @@ class BookEntry(ItemEntry):
 
 
 class ToyFile(TierFile):
-    riddles: dict[str, BookEntry] = Field(min_length=1, description="Each book by name.")
+    riddles: dict[str, BookEntry] = Field(min_length=1)
