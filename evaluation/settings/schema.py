@@ -61,12 +61,12 @@ def key_table(model: type[BaseModel], parts: Parts) -> str:
     return "\n".join([*([f"All keys of {bases}, and:", ""] if bases else []), *lines])
 
 
-def part_tables(parts: Parts, level: int) -> Iterator[str]:
-    """Yield the tables of `parts`, each under its heading of a level (1 is the page's title)."""
+def part_tables(parts: Parts) -> Iterator[str]:
+    """Yield the tables of `parts`, each under its heading."""
     for heading in dict.fromkeys(parts.values()):
         models = [model for model, title in parts.items() if title == heading]
         table = key_table(models[0], parts) if len(models) == 1 else _variants_table(models)
-        yield f"{'#' * level} {heading}\n\n{table}\n"
+        yield f"#### {heading}\n\n{table}\n"
 
 
 def _variants_table(models: Sequence[type[BaseModel]]) -> str:
@@ -164,9 +164,9 @@ def generated_readme(text: str) -> str:
     of_config: Parts = {Tokenizer: "Tokenizer"}
     body = [
         f"### `config.yaml`\n\n{key_table(Config, of_config)}\n",
-        *part_tables(of_config, 4),
+        *part_tables(of_config),
         f"### `task_suites/*.yaml`\n\n{key_table(Suite, OF_SUITES)}\n",
-        *part_tables(OF_SUITES, 4),
+        *part_tables(OF_SUITES),
     ]
     return before + BEGIN + "\n" + "\n".join(body) + END + after
 

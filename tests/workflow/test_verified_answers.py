@@ -19,6 +19,7 @@ from evaluation.files import temporary_path
 from evaluation.prefill.entries import read_meta
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
+from tests.results.page import undescribed
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
 TASK: dict[str, Any] = {
@@ -78,6 +79,7 @@ def test_a_run_gives_every_file_and_deltas(world: World) -> None:
     metrics = {(one["item"], one["metric"]) for one in deltas["deltas"] if one["tier"] == "tier5"}
     pairs = {("sums", "delta_pass_rate"), ("sums", "delta_pass_rate_lenient")}
     assert metrics >= {*pairs, ("overall", "delta_pass_rate")}
+    assert [*undescribed(world.results())] == []
 
 
 def test_files_of_other_suites_go_and_those_being_written_stay(world: World) -> None:

@@ -14,6 +14,7 @@ from evaluation.results.units_file import units_table
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edit_json
 from tests.histories.warm import run_python, well
+from tests.results.page import undescribed
 from tests.workflow.world import World, build_world, jobs, stored_scores
 
 
@@ -49,6 +50,10 @@ def test_a_run_ends_with_the_recommendation_and_a_dry_run_does_not(world: World)
     assert said.count("stage1: no bridge, so no recommendation") == 1  # jobs do not say it too
     done = well(world.snakemake("-n", "--forceall"))
     assert "no recommendation" not in done.stdout + done.stderr
+
+
+def test_every_file_and_its_keys_are_in_the_documentation(world: World) -> None:
+    assert [*undescribed(world.results())] == []
 
 
 @pytest.mark.parametrize("snakefile", ["workflow/Snakefile", "Snakefile"])
