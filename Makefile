@@ -29,7 +29,8 @@ demo:  ## all four stages on a real model, on two cores, in ten minutes
 	@$(MAKE) --no-print-directory --jobs=2 demo-data
 	@demo/run.sh
 
-demo-data: $(MIRRORS) $(NLTK) $(SUITES) $(LADDER)  ## only what the demo evaluates: checkpoints, questions, text
+# Only what the demo evaluates: checkpoints, questions, text.
+demo-data: $(MIRRORS) $(NLTK) $(SUITES) $(LADDER)
 
 environment: $(VENV)  ## only .venv with what runs need; the others call it
 
@@ -37,39 +38,23 @@ providers: .venv-lighteval/.complete .venv-lm-eval/.complete  ## lighteval and l
 
 vllm: .venv-vllm/.complete  ## vLLM for CPUs in an environment of its own, for `generation.engine: vllm` (3 GB)
 
-try-providers: providers $(VENV)  ## try their tasks on the data at hand, and write docs/provider_tasks.md
-	@python -m benchmarks.provider_tasks
-
 TESTED := $(TOOLS) $(MODEL)/config.json $(NLTK) .venv-docs/.complete
 test: $(TESTED) $(SCRIPTS)  ## what every change must pass: linters and tests, in about 25 minutes
-
 	@mkdir -p .cache/lint; $(MAKE) --no-print-directory lint > .cache/lint/said.txt 2>&1 & linting=$$!; code=0; \
 	    $(MAKE) --no-print-directory pytest || code=$$?; \
 	    wait $$linting || code=$$?; cat .cache/lint/said.txt; exit $$code
 
-test-all: lint .triton/.complete  ## before a release: every test and histories (two hours)
-	@EVAL_FULL=1 $(MAKE) --no-print-directory pytest SELECTED=""
-	@$(MAKE) --no-print-directory histories
-	@python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json
+test-long: $(TESTED) .triton/.complete  ## by hand, hours: tests marked long (Slurm, vLLM, Nanotron, all model classes), histories
+	@code=0; EVAL_FULL=1 $(MAKE) --no-print-directory pytest SELECTED=long || code=$$?; \
+	    python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json || code=$$?; \
+	    python -W ignore -m tests.histories || code=$$?; exit $$code
 
 SELECTED ?= not long
 pytest: $(TESTED)
 	@OMP_NUM_THREADS=1 python -m pytest -m "$(SELECTED)" -n $(TEST_WORKERS) --no-loadscope-reorder
 
-histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=9)
-	@python -W ignore -m tests.histories
-
 test-slurm: $(VENV) $(MODEL)/config.json  ## only those on a real Slurm on this machine (needs root)
 	@python -m pytest -m slurm --durations 0 --durations-min 5 tests/slurm
-
-test-gpu: $(TOOLS)  ## only those that need a GPU, skipped where there is none
-	@python -m pytest -m gpu tests
-
-slurm-up:  ## start a real Slurm on this machine: partitions gpu and serial (needs root)
-	@$(PYTHON) -m tests.slurm.cluster up
-
-slurm-down:  ## stop it and remove all its traces
-	@$(PYTHON) -m tests.slurm.cluster down
 
 lint: $(TOOLS) $(SCRIPTS)  ## ruff, mypy, snakefmt, snakemake --lint, codespell, oxlint
 	ruff check .
@@ -97,26 +82,8 @@ format: $(TOOLS)  ## let ruff and snakefmt rewrite what they can
 bench: .venv-bench/.complete $(MODEL)/config.json  ## speed compared with lm-evaluation-harness
 	@.venv-bench/bin/python -m benchmarks
 
-bench-loading: $(VENV)  ## weights read in parallel, compared with one after the other
-	@python -m benchmarks.loading
-
-bench-generation: .venv-bench/.complete $(MODEL)/config.json  ## answers compared with transformers and lm-evaluation-harness (an hour)
-	@.venv-bench/bin/python -m benchmarks.generation
-
-bench-verification: $(TOOLS)  ## answers and programs verified per second
-	@python -m benchmarks.verification ../shared
-
 bench-gpu: $(VENV)  ## what a GPU gives: speed, share of its peak, parity (docs/gpu_benchmark.md)
 	@python -m benchmarks.gpu
-
-bench-scale: $(TOOLS)  ## 52 and 200 checkpoints of a tiny model on a real Slurm (needs root)
-	@python -m benchmarks.scale
-
-bench-reports: $(TOOLS)  ## reports of 500 checkpoints × 4 stages × 3 runs: time and size
-	@python -m benchmarks.reports
-
-bench-decisions: $(VENV)  ## how often the verdict of a stage is wrong, by simulation (half an hour)
-	@python -m benchmarks.decisions
 
 # All pages keep their paths, so that links work in this folder, on GitHub and on the site.
 DOCS := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE docs config slurm_profile/config.yaml task_suites
@@ -124,15 +91,6 @@ export DOCS_PAGES ?= .cache/docs_pages
 docs: .venv-docs/.complete  ## the documentation as a site, in .cache/site; a broken link is an error
 	@rm -rf $(DOCS_PAGES) && mkdir -p $(DOCS_PAGES) && cp -r --parents $(DOCS) $(DOCS_PAGES)
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build 2>&1 | { grep -v '^INFO' || true; }
-
-picture: $(TOOLS)  ## README's picture of the demo's front page, after `make demo`
-	@python -m tests.reporting.picture .demo/results/report.html docs/front_page.png
-
-kernels: $(VENV) .triton/.complete  ## kernels a GPU would run, compiled without one (a quarter of an hour)
-	@for sm in 80 90; do PYTHONPATH=$(CURDIR):$(CURDIR)/.triton python -W ignore -m benchmarks.kernels $$sm || exit 1; done
-
-locks-on-arm:  ## whether the lock files resolve on Arm nodes, without installing them (needs uv)
-	@for lock in locks/requirements.lock locks/dev.lock; do uv pip compile --quiet --python-platform aarch64-manylinux_2_28 --python-version 3.11 $$lock > /dev/null; done
 
 clean:  ## remove the environments, the demo and all caches
 	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-vllm .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -194,4 +152,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py demo/nanotron_writer.py | $(SUITE
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help environment docs demo demo-data vllm providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu kernels picture locks-on-arm bench-loading clean
+.PHONY: help demo demo-data test test-long pytest lint format environment providers vllm docs clean bench bench-gpu test-slurm

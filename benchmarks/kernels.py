@@ -1,6 +1,6 @@
 """Compile the kernels of one layer and of the head for a GPU, without having one.
 
-    make kernels        for an A100 and an H100; installs Triton into a separate folder
+    make .triton/.complete && PYTHONPATH=.:.triton python -W ignore -m benchmarks.kernels 80   (or 90)
 
 Layers are traced on CPU, the devices in the traced operations are replaced by a GPU, and Inductor and
 Triton compile them for it. For each graph this prints the number of its kernels, and for those of

@@ -144,7 +144,7 @@ def page(rows: Sequence[Tried]) -> str:
         "# Tasks of lighteval and lm-evaluation-harness that were tried",
         "",
         "This page lists which tasks of lighteval and lm-evaluation-harness work here, and which are refused.",
-        "`make try-providers` generates it. It renders each task on the first rows of its dataset. The task's",
+        "`python -m benchmarks.provider_tasks` generates it. It renders each task on the first rows of its dataset. The task's",
         "metrics then verify its own golds, an empty answer and a wrong answer.",
         "",
         "A bare gold need not pass if a metric requires a format. Instructions have no golds; an empty answer, or",

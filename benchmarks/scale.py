@@ -2,7 +2,7 @@
 
 It measures the workflow, not the model: wall time, jobs, the Snakemake process, files. A job has one GPU
 and thus one process, since the simulated GPUs share the machine's cores. It needs root and Slurm's
-packages, like `make slurm-up`, and starts a cluster if none is up.
+packages, like `tests.slurm.cluster`, and starts a cluster if none is up.
 """
 
 import argparse

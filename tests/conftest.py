@@ -42,7 +42,7 @@ LONG = (
     "tests/watching/test_command.py::test_a_killed_watcher_is_succeeded[--once",
     "tests/toy_tier/test_toy_tier.py::test_a_room_knows_the_tier[workflow]",
 )
-"""Beginnings of what only `make test-all` runs: every fault and size, of which `make test` has some."""
+"""Beginnings of what only `make test-long` runs: every fault and size, of which `make test` has some."""
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("EVAL_SHARED", ROOT.parent / "shared"))

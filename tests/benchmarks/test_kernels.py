@@ -21,7 +21,8 @@ MOST_STACK = 512
 @pytest.fixture(scope="module")
 def compiled():
     """What each graph became, on both."""
-    assert TRITON.is_dir(), "Triton is not there: `make .triton/.complete` installs it"
+    if not TRITON.is_dir():
+        pytest.skip(f"no {TRITON}: `make .triton/.complete` installs it")
     program = [sys.executable, "-W", "ignore", "-m", "benchmarks.kernels", "--few"]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{TRITON}"}
     found = []

@@ -1,4 +1,4 @@
-"""What runs on a GPU, and is skipped where there is none (`make test-gpu`); input is fresh in every run.
+"""What runs on a GPU, and is skipped where there is none (`pytest -m gpu`); input is fresh in every run.
 
 A failure prints its seed, and `EVAL_TEST_SEED=<seed>` gives the same input again.
 """

@@ -34,7 +34,7 @@ same nodes, pre-emptable) and serial (1 node). Its files and logs lie in {folder
     snakemake prefill --profile slurm_profile --configfile config/demo.yaml
     snakemake stage1 --profile slurm_profile --configfile config/demo.yaml
 
-Stop it with `make slurm-down`."""
+Stop it with `python -m tests.slurm.cluster down`."""
 
 
 def missing() -> str | None:

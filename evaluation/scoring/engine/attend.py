@@ -27,7 +27,7 @@ UNPLANNED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBack
 
 FLOAT32_KERNEL: FlexKernelOptions = {"BLOCK_M": 64, "BLOCK_N": 32, "num_stages": 2, "num_warps": 8}
 """Tiles of flex attention in float32. At a width of 128 they use 74 KB of shared memory, and spill
-nothing on an A100 and 440 bytes a thread on an H100 (`make kernels`; Triton 3.7).
+nothing on an A100 and 440 bytes a thread on an H100 (`benchmarks.kernels`; Triton 3.7).
 
 The default tiles for an A100 spill 14 KB a thread at a width of 128, and do not fit at 96.
 """
