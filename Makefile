@@ -38,6 +38,7 @@ providers: .venv-lighteval/.complete .venv-lm-eval/.complete  ## lighteval and l
 
 vllm: .venv-vllm/.complete  ## vLLM for CPUs in an environment of its own, for `generation.engine: vllm` (3 GB)
 
+PYTEST := OMP_NUM_THREADS=1 python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder
 TESTED := $(TOOLS) $(MODEL)/config.json $(NLTK) .venv-docs/.complete
 test: $(TESTED) $(SCRIPTS)  ## what every change must pass: linters and tests, in about 25 minutes
 	@mkdir -p .cache/lint; $(MAKE) --no-print-directory lint > .cache/lint/said.txt 2>&1 & linting=$$!; code=0; \
@@ -45,13 +46,12 @@ test: $(TESTED) $(SCRIPTS)  ## what every change must pass: linters and tests, i
 	    wait $$linting || code=$$?; cat .cache/lint/said.txt; exit $$code
 
 test-long: $(TESTED) .triton/.complete  ## by hand, hours: tests marked long (Slurm, vLLM, Nanotron, all model classes), histories
-	@code=0; EVAL_FULL=1 $(MAKE) --no-print-directory pytest SELECTED=long || code=$$?; \
+	@code=0; EVAL_FULL=1 $(PYTEST) -m long || code=$$?; \
 	    python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json || code=$$?; \
 	    python -W ignore -m tests.histories || code=$$?; exit $$code
 
-SELECTED ?= not long
 pytest: $(TESTED)
-	@OMP_NUM_THREADS=1 python -m pytest -m "$(SELECTED)" -n $(TEST_WORKERS) --no-loadscope-reorder
+	@$(PYTEST) -m "not long"
 
 test-slurm: $(VENV) $(MODEL)/config.json  ## only those on a real Slurm on this machine (needs root)
 	@python -m pytest -m slurm --durations 0 --durations-min 5 tests/slurm
