@@ -143,11 +143,14 @@ def page(rows: Sequence[Tried]) -> str:
     lines = [
         "# Tasks of lighteval and lm-evaluation-harness that were tried",
         "",
-        "This page lists which tasks of lighteval and lm-evaluation-harness work here, and which are refused.",
-        "`python -m benchmarks.provider_tasks` generates it. It renders each task on the first rows of its dataset. The task's",
+        "This page lists which tasks of lighteval and lm-evaluation-harness work here, and which are "
+        "refused.",
+        "`python -m benchmarks.provider_tasks` generates it. It renders each task on the first rows of "
+        "its dataset. The task's",
         "metrics then verify its own golds, an empty answer and a wrong answer.",
         "",
-        "A bare gold need not pass if a metric requires a format. Instructions have no golds; an empty answer, or",
+        "A bare gold need not pass if a metric requires a format. Instructions have no golds; an empty "
+        "answer, or",
         "what the task names instead, replaces them. Tasks that are not listed were not tried.",
     ]
     for name in dict.fromkeys(row.provider for row in rows):

@@ -67,5 +67,8 @@ def test_errors_that_docstrings_name_are_raised() -> None:
 
 
 def test_an_error_that_nothing_raises_is_noticed() -> None:
-    source = '"""Doc."""\ndef f():\n    """Do.\n\n    Raises:\n        KeyError: Never.\n    """\n    g()\ndef g():\n    return 1\n'
+    source = (
+        '"""Doc."""\ndef f():\n    """Do.\n\n    Raises:\n        KeyError: Never.\n    """\n    '
+        "g()\ndef g():\n    return 1\n"
+    )
     assert [*Names({"a.py": source}).never_raised()] == [("a.py", "f", "KeyError")]

@@ -38,7 +38,8 @@ def test_vague_names_are_rare() -> None:
 
 def test_files_and_functions_are_as_short_as_contributing_says() -> None:
     rule = re.search(
-        r"Each file outside tests/ has one purpose and at most (\d+) lines. Functions have about ten lines, at most (\d+)",
+        r"Each file outside tests/ has one purpose and at most "
+        r"(\d+) lines. Functions have about ten lines, at most (\d+)",
         (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").replace("\n", " "),
     )
     assert rule is not None

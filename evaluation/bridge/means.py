@@ -88,7 +88,8 @@ def decisive_deltas(
                 "per-item tables, or leave `metric` out"
             )
         raise BridgeError(
-            f"{key}: it is on {place}, of which the two sides have no item in common, or weigh the items differently; "
+            f"{key}: it is on {place}, of which the two sides have no item in common, or weigh the items "
+            f"differently; "
             f"run the workflow to its end; if that does not help, {AGAIN}"
         )
     return own, headline

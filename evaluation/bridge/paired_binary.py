@@ -166,7 +166,10 @@ def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
 
 def _note(discordant: int, n: int, unit: str) -> str:
     if n < FEWEST_TO_REJECT:
-        return f"{n} {unit}{'s' if n != 1 else ''}: the exact test can never reject with fewer than {FEWEST_TO_REJECT}"
+        return (
+            f"{n} {unit}{'s' if n != 1 else ''}: the exact test can never reject with fewer than "
+            f"{FEWEST_TO_REJECT}"
+        )
     if discordant == 0:
         return f"no item differs: the interval is what that many equal {unit}s leave possible"
     return f"{discordant} of {n} items differ"

@@ -63,7 +63,8 @@ def _check_revision(plan: StagePlan, checkpoint: Checkpoint) -> None:
     if trained not in (wanted.revision or "main", "main") and same not in wanted.also_known_as:
         raise CheckpointError(
             f"{checkpoint.path}: trained with revision {trained!r} of tokenizer {name!r}, but {plan.name} is "
-            f"evaluated with {wanted.revision or 'main'!r}; set {plan.tokenizer_key or 'tokenizer'}.revision: "
+            f"evaluated with {wanted.revision or 'main'!r}; set "
+            f"{plan.tokenizer_key or 'tokenizer'}.revision: "
             f"{trained}, or {_also_known_as(plan, [same])}"
         )
 

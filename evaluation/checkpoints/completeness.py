@@ -95,7 +95,8 @@ def _unexpected_parameter(parameter: Parameter, arch: Architecture) -> Checkpoin
             "correct `tie_word_embeddings` or remove the file"
         )
     return CheckpointError(
-        f"{path}: {parameter.name} is not a parameter of this configuration's {arch.transformers_model.class_name}; "
+        f"{path}: {parameter.name} is not a parameter of this configuration's "
+        f"{arch.transformers_model.class_name}; "
         "correct the configuration, or remove the file if it is a leftover"
     )
 

@@ -17,7 +17,8 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         commands,
         _view,
         "show results in a browser: all pages, and every question, prompt and answer",
-        epilog="Reads only, and answers only to this machine. From elsewhere: `ssh -L PORT:127.0.0.1:PORT HOST`.",
+        epilog="Reads only, and answers only to this machine. From elsewhere: `ssh -L PORT:127.0.0.1:PORT "
+        "HOST`.",
     )
     command.add_argument(
         "results", type=a_path, nargs="?", help="folder of all results; that of the configuration"
@@ -57,7 +58,8 @@ def _configuration(options: argparse.Namespace) -> Config:
     config = load_config(stored[-1] if stored else options.config)
     if Path(config.results).resolve() != options.results.resolve():
         raise ConfigError(
-            f"{options.results}: {stored[-1] if stored else options.config} is not the configuration of these results, "
+            f"{options.results}: {stored[-1] if stored else options.config} is not the configuration of "
+            f"these results, "
             f"but of {config.results}; name theirs by --config, or leave the folder out"
         )
     return config

@@ -27,7 +27,8 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "evaluate checkpoints as training saves them",
         stage=False,
         usage="%(prog)s [options] -- SNAKEMAKE ARGUMENTS",
-        epilog="Exit code 0: it ended as intended. 1: an evaluation or a page failed (its line has the reason), or "
+        epilog="Exit code 0: it ended as intended. 1: an evaluation or a page failed (its line has the "
+        "reason), or "
         "it could not start. 130, 143: Ctrl-C, SIGTERM.",
     )
     command.add_argument(
@@ -97,7 +98,8 @@ def _arguments(given: list[str]) -> tuple[str, ...]:
     is_given = any(name.startswith(HOW) for name in names) or "SNAKEMAKE_PROFILE" in os.environ
     if not is_given:
         raise ConfigError(
-            "Snakemake's options are missing. End the command with `-- --profile slurm_profile` on a cluster, "
+            "Snakemake's options are missing. End the command with `-- --profile slurm_profile` on a "
+            "cluster, "
             "or with `-- --cores 4` to run on this machine"
         )
     return tuple(given)

@@ -44,7 +44,8 @@ def check_blocks(table: pa.Table) -> None:
     scored = int(table["tokens"].to_numpy().sum())
     if not scored or not table["bytes"].to_numpy().sum():
         raise ScoringError(
-            "no token of the slice is scored: its blocks are too short or empty; prefill it with a larger `sequence_length`"
+            "no token of the slice is scored: its blocks are too short or empty; prefill it with a larger "
+            "`sequence_length`"
         )
     _perplexity(float(nats.sum() / scored))
 

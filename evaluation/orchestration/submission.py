@@ -24,7 +24,8 @@ _LONGEST_WAIT = 120.0
 _UNCLEAR_TRIES = 3
 
 _LIMIT = re.compile(
-    r"QOSMax\w*|QOSGrp\w*|Assoc(?:Max|Grp)\w*|MaxSubmit\w*|job submit limit|Job violates accounting/QOS policy"
+    r"QOSMax\w*|QOSGrp\w*|Assoc(?:Max|Grp)\w*|MaxSubmit\w*|job submit limit"
+    r"|Job violates accounting/QOS policy"
 )
 """Words of Slurm for a limit on jobs, of which some must end first."""
 _NEVER = re.compile(r"Max(?:Wall|Cpu|Node|TRES|Mem|Gres)\w*|MinGRES|TimeLimit", re.IGNORECASE)

@@ -147,8 +147,10 @@ class _Writer:
         """Warn of questions whose context and candidate share a token, which is then scored as the context's."""
         if self._across:
             log.warning(
-                "tasks.%s: in %d of %d questions, a candidate begins inside a token of its context (the first: "
-                "%s), so that its first characters are not scored, as in lm-evaluation-harness; end the context "
+                "tasks.%s: in %d of %d questions, a candidate begins inside a token of its context (the "
+                "first: "
+                "%s), so that its first characters are not scored, as in lm-evaluation-harness; end the "
+                "context "
                 "before a blank, and begin the candidates with it",
                 *(self._name, len(self._across), len(self.documents), next(iter(self._across))),
             )

@@ -92,7 +92,8 @@ class ResolvedSplit:
             size += _letters(row)
             if size > MOST_LETTERS:
                 raise SourceError(
-                    f"{self}: its first {len(first_rows) + 1:,} rows have more than {MOST_LETTERS:,} characters, "
+                    f"{self}: its first {len(first_rows) + 1:,} rows have more than {MOST_LETTERS:,} "
+                    f"characters, "
                     "and all are kept in memory; lower `limit`, or leave long fields out"
                 )
             first_rows.append(row)

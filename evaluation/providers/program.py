@@ -66,7 +66,10 @@ class Provider:
         """Return a sentence if the version that its program reports is not the required one."""
         if reported == self.version:
             return None
-        return f"{self.python} has {self.title} {reported}, but {self.version} is required; run `{self.install}`"
+        return (
+            f"{self.python} has {self.title} {reported}, but {self.version} is required; run "
+            f"`{self.install}`"
+        )
 
 
 _POLL = 0.02

@@ -8,7 +8,8 @@ from evaluation.reading.formula_tokens import JOINING
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])[ \t]*")
 _SHORT = re.compile(r"\\frac\s*(?:\d\s*\d|\d?\s*\{[^{}]*\}\s*(?:\{[^{}]*\}|\d))|\\?[\w.,]+%?")
 _EMPTY = re.compile(
-    r"(?:\\text(?:bf|it)?\{)?[\s.…_?]*(?:(?:your|the|my)?\s*(?:final\s*)?(?:answer|ANSWER|Answer|result)\s*(?:here)?)?[\s.…_?]*\}?"
+    r"(?:\\text(?:bf|it)?\{)?[\s.…_?]*(?:(?:your|the|my)?\s*(?:final\s*)?"
+    r"(?:answer|ANSWER|Answer|result)\s*(?:here)?)?[\s.…_?]*\}?"
     r"|\\[cl]?dots"
 )
 _SPACE = re.compile(r"\\(?:[ ,;:!]|q?quad(?![a-z]))")

@@ -12,7 +12,8 @@ _PYTHON = re.compile(
     r"(?:(?:ipython|python|py)(?:[ _-]?[23](?:\.\d+)*)?|code|pycon|tool_code)?", re.IGNORECASE
 )
 _OTHERS = frozenset(
-    "bash sh shell console zsh cmd powershell text txt plaintext output out stdout json yaml toml xml html css md markdown"
+    "bash sh shell console zsh cmd powershell text txt plaintext output out stdout json yaml toml xml "
+    "html css md markdown"
     " javascript js typescript ts java c cpp c++ cs go rust ruby sql diff none latex tex math".split()
 )
 _END_MARK = re.compile(
@@ -33,7 +34,8 @@ _IN_ONE_LINE = re.compile(
     r"^(?P<indent>[ \t>]*)(?P<fence>`{3,})(?P<tag>\w*)[ \t]+(?P<code>\S.*?)(?P=fence)[ \t]*$"
 )
 _AFTER_TAG = re.compile(
-    r"^(?P<opening>[ \t>]*(?:`{3,}|~{3,})[ \t]*\w+)[ \t]+(?P<code>(?:def|class|from|import|return|async|@)\b.*)$"
+    r"^(?P<opening>[ \t>]*(?:`{3,}|~{3,})[ \t]*\w+)[ \t]+"
+    r"(?P<code>(?:def|class|from|import|return|async|@)\b.*)$"
 )
 _MOST_LINES = 200
 """Lines in which the end of a fence is looked for, if a line of code ends with its sign."""

@@ -55,7 +55,8 @@ _MARKUP = (
 )
 """Text that is struck out is withdrawn, as is `would be 3, but`; what HTML lays out is written as Markdown does."""
 _NEXT_QUESTION = re.compile(
-    r"^[ \t*#>]{0,8}(?:Question|Problem|Q|Human|User|Instruction|Exercise|Example|问题|题目|問題)[ \t]*\d{0,4}[ \t]*[*]{0,2}[ \t]*[:：.]"
+    r"^[ \t*#>]{0,8}(?:Question|Problem|Q|Human|User|Instruction|Exercise|Example|问题|题目"
+    r"|問題)[ \t]*\d{0,4}[ \t]*[*]{0,2}[ \t]*[:：.]"
     r"|I hope it is correct\.",
     re.MULTILINE,
 )
@@ -85,7 +86,10 @@ def model_turn(completion: str) -> str:
     return completion
 
 
-_IS = r"(?:\s*(?:is|are|was|=|:|：|equals|would be|will be|should be|must be|comes to|comes out to|->|→|⇒)(?![A-Za-z]))"
+_IS = (
+    r"(?:\s*(?:is|are|was|=|:|：|equals|would be|will be|should be|must be|comes to|comes out to|->|→|⇒)"
+    r"(?![A-Za-z]))"
+)
 _CUES = re.compile(
     rf"""
     \b(?:answers?|(?:correct|right|best)\s+(?:option|choice)|final\s+(?:result|value|total|solution)|solutions?(?=\s+(?:is|are)\b)|ANS)
@@ -100,17 +104,21 @@ _LIST = re.compile(r"[*_]*\s*\n\s*[-*•]\s.*\n\s*[-*•]\s")
 """Items behind a heading, of which the last is most often the answer."""
 _DENIED = re.compile(r"\s*(?:definitely\s+)?(?:not|n't|never|不是|nicht|pas)\b", re.IGNORECASE)
 _OTHERS = re.compile(
-    r"\b(?:wrong|incorrect|previous|earlier|first|initial|your|their|his|her|student'?s?|common|possible|estimated?|rough)\s+$",
+    r"\b(?:wrong|incorrect|previous|earlier|first|initial|your|their|his|her|student'?s?|common|possible"
+    r"|estimated?|rough)\s+$",
     re.IGNORECASE,
 )
 _TAKEN_BACK = re.compile(
-    r"(?:^|[\s(*\"—–-])(?:wait|actually|correction|oops|sorry|hold on|hmm|scratch that|let me (?:re|correct|fix)\w*"
-    r"|I (?:made|was|forgot|misread|mis\w+)|that(?:'s| is) (?:wrong|not right|incorrect)|no,|on second thought|my mistake|等等|不对|不對)",
+    r"(?:^|[\s(*\"—–-])(?:wait|actually|correction|oops|sorry|hold on|hmm|scratch that"
+    r"|let me (?:re|correct|fix)\w*"
+    r"|I (?:made|was|forgot|misread|mis\w+)|that(?:'s| is) (?:wrong|not right|incorrect)|no,"
+    r"|on second thought|my mistake|等等|不对|不對)",
     re.IGNORECASE,
 )
 _BOX_DENIED = re.compile(
     r"[^.!?\n]{0,30}[.!?$\s]*(?:(?:hmm|wait|no|oops|sorry|actually)\b[,.!\s]*){0,3}"
-    r"(?:(?P<withdrawn>(?:but |however,? )?(?:that|this|it)(?:'s| is| was)(?: not (?:right|correct)| wrong| incorrect)"
+    r"(?:(?P<withdrawn>(?:but |however,? )?(?:that|this|it)(?:'s| is| was)"
+    r"(?: not (?:right|correct)| wrong| incorrect)"
     r"|I made an? (?:mistake|error))|(?:but|however)\b[^.!?\n]{0,40}(?:\bnot\b|n't\b|wrong|incorrect))",
     re.IGNORECASE,
 )
@@ -120,8 +128,10 @@ _CONFIRMED = re.compile(
     re.IGNORECASE,
 )
 _CHECK = re.compile(
-    r"(?:^|\n|(?<=[.!?。！])\s)[\s*_>#(]*(?:(?:double|sanity|quick)[- ]?check|check(?:ing)?(?: (?:it|this|that|the (?:answer|result)))?"
-    r"|verif(?:y|ication|ying)|(?:let(?:'s| us| me)|we can|to) (?:double[- ]?check|check|verify)\b[^.:\n]{0,40}"
+    r"(?:^|\n|(?<=[.!?。！])\s)[\s*_>#(]*(?:(?:double|sanity|quick)[- ]?check"
+    r"|check(?:ing)?(?: (?:it|this|that|the (?:answer|result)))?"
+    r"|verif(?:y|ication|ying)|(?:let(?:'s| us| me)|we can|to) "
+    r"(?:double[- ]?check|check|verify)\b[^.:\n]{0,40}"
     r"|probe|kontrolle|v[ée]rification|comprobaci[óo]n|verifica|验证|检验|検算)[*_]{0,2}\s*[:：.(]",
     re.IGNORECASE,
 )
@@ -132,7 +142,8 @@ _HASHES = re.compile(r"^[> \t]*#{4,}[ \t]*((?:[-+$€£¥₹\\−]\s*)*[.\d０-�
 _HEADING = re.compile(r"\d{1,2}[.)][ \t]+\S")
 COMPLEMENT = re.compile(
     r"(?:\b(?:for|in|over|after|before|during|within|among|from|than|per|every|at|until|since|(?:out|each) of"
-    r"|of(?= (?:the|these|those|all|her|his|their|its)\b)|[\d%] of|day|week|month|year|step|page|part|hour|problem|question"
+    r"|of(?= (?:the|these|those|all|her|his|their|its)\b)|[\d%] of|day|week|month|year|step|page|part"
+    r"|hour|problem|question"
     r"|number|room|grade|case|not|isn't|rather than|instead of)|不是|而非|nicht|第)"
     r"\s*(?:(?:the|these|those|all|her|his|their|its|about|other|first|last|next|only|same|exactly)\s+)*$",
     re.IGNORECASE,

@@ -47,7 +47,8 @@ _TEX = (
     *_OF_MONEY,
     (
         re.compile(
-            r"(?<!\d)(\d{1,9}(?:\.\d{1,9})?)((?:\s*°\s*[CF]?|\s*degrees?(?:\s*(?:Celsius|Fahrenheit))?)\s*below\s*(?:zero|0))"
+            r"(?<!\d)(\d{1,9}(?:\.\d{1,9})?)((?:\s*°\s*[CF]?"
+            r"|\s*degrees?(?:\s*(?:Celsius|Fahrenheit))?)\s*below\s*(?:zero|0))"
         ),
         r"-\1\2",
     ),
@@ -69,26 +70,31 @@ _LIST_MARKER = re.compile(
 )
 _SPACED_MINUS = re.compile(r"^\s*[-−–]\s+(?=[$€£]?\d)")
 _CLOSING = re.compile(
-    r"\W*(?:let me know|feel free|(?:i )?hope (?:this|that|it)|if you\b|would you|do you|want me|shall i|happy to|please"
-    r"|good luck|great job|thanks|thank you|any (?:other |more )?questions|don't hesitate|do not hesitate|n'hésite|avísame"
+    r"\W*(?:let me know|feel free|(?:i )?hope (?:this|that|it)|if you\b|would you|do you|want me|shall i"
+    r"|happy to|please"
+    r"|good luck|great job|thanks|thank you|any (?:other |more )?questions|don't hesitate|do not hesitate"
+    r"|n'hésite|avísame"
     r"|espero que|lass mich|sag mir|ich hoffe|希望|如果你|如有|ご不明)",
     re.IGNORECASE,
 )
 """A sentence to the reader, behind the answer."""
 _REJECTING = re.compile(
-    r"\b(?:other|second|negative|first) (?:solution|root|value|answer|one)\b.*\b(?:not|n't|reject\w*|extraneous|invalid|discard\w*"
+    r"\b(?:other|second|negative|first) (?:solution|root|value|answer|one)\b.*\b"
+    r"(?:not|n't|reject\w*|extraneous|invalid|discard\w*"
     r"|impossible|ignore\w*|no sense)\b|^\W*(?:we )?(?:reject|discard|ignore)\b|\bconfidence\b",
     re.IGNORECASE,
 )
 """A sentence that rules a number out, or that is not about the question."""
 _BARE = re.compile(r"[\W_]*(?:-?[\W_]*[\d.,/ ]+)[^\d.!?:=]{0,30}[\W_]*")
 _EXPLAINING = re.compile(
-    r"\W*(?:here(?:'s| is)|this is|that is|explanation|reason|because|working|steps?\b|how|why|solution|calculation|there (?:are|is|were)|to see"
+    r"\W*(?:here(?:'s| is)|this is|that is|explanation|reason|because|working|steps?\b|how|why|solution"
+    r"|calculation|there (?:are|is|were)|to see"
     r"|begründung|rechnung|explication|explicación|因为|理由|说明|解释)",
     re.IGNORECASE,
 )
 _FILLER = re.compile(
-    r"[\s:：*_>\"'(\[$=~≈]*(?:(?:that|therefore|thus|simply|just|exactly|about|approximately|roughly|clearly|then|also|now|"
+    r"[\s:：*_>\"'(\[$=~≈]*(?:(?:that|therefore|thus|simply|just|exactly|about|approximately|roughly"
+    r"|clearly|then|also|now|"
     r"indeed|still|only|equal to|a total of|total|of|USD|US|RMB|Rs\.?|the number|约|为|是|共"
     rf"|{MINUS})[\s:：*_$]*)*",
     re.I,

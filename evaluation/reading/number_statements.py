@@ -25,7 +25,8 @@ _ENUMERATED = re.compile(r".*[^\s,;\ue002]\s*\ue002+", re.DOTALL)
 _LEAD = re.compile(r"\W*(?:[a-z]\s*=\W*)?", re.IGNORECASE)
 _UNIT = re.compile(r"\W*(?:[^\W\d_]+\W*)?")
 EQUALS = re.compile(
-    r"[=≈]|\\equiv(?![A-Za-z])|\b(?:equals|which is|that is|i\.e\.|gives|makes|=>)\b|⇒|→|\b(?:hence|therefore|thus)\b(?=\W*\d)"
+    r"[=≈]|\\equiv(?![A-Za-z])|\b(?:equals|which is|that is|i\.e\.|gives|makes|=>)\b|⇒|→"
+    r"|\b(?:hence|therefore|thus)\b(?=\W*\d)"
 )
 _COUNTED = re.compile(
     r"(\bthere (?:is|are) (?:exactly )?\d+\b[^:=\n\d]{0,60}):.*", re.IGNORECASE | re.DOTALL
@@ -37,19 +38,24 @@ _FROM_NUMBER = re.compile(r"(?=(\d\D*\d?))\d")
 _STATES = re.compile(r"\b(?:is|are|needed|required)\b")
 _REASON = re.compile(r":| because\b| since\b")
 _CONCLUSION = re.compile(
-    r"\b(?:so(?! that\b)|therefore|thus|hence|consequently|which means(?: that)?|meaning|but (?:it|that|this|the answer) (?:is|was)|but actually|donc|folglich|somit|daher|por (?:lo )?tanto"
+    r"\b(?:so(?! that\b)|therefore|thus|hence|consequently|which means(?: that)?|meaning"
+    r"|but (?:it|that|this|the answer) (?:is|was)|but actually|donc|folglich|somit|daher|por (?:lo )?tanto"
     r"|entonces|así que|quindi|portanto|logo|dus|zatem|поэтому|значит)\b"
     r"|所以|因此|因而|なので|이므로|ので|よって|したがって|だから|ดังนั้น|따라서|그러므로|इसलिए|لذلك|إذن",
     re.IGNORECASE,
 )
 _BESIDE = re.compile(
-    r",? (?:which|because|since|while|whereas|that is|i\.e\.|pues|porque|weil|denn|car|parce que)\b|\s[-–—]\s(?=[a-z])"
+    r",? (?:which|because|since|while|whereas|that is|i\.e\.|pues|porque|weil|denn|car|parce que)\b"
+    r"|\s[-–—]\s(?=[a-z])"
     r"|, \S+ (?:more|less|fewer|\w+er) than\b",
     re.IGNORECASE,
 )
 """What begins a clause that says more about a statement."""
 DENIED_BEFORE = re.compile(
-    r"(?:\b(?:can)?not|n't|\bnever|\bneither|\brather than|\binstead of|\bnicht|\bpas|\bkein\w*|\bno (?:es|son|era|fue)|\bnon|\bnão|\bне|\bniet|不是|而非|(?<=[a-z)] )[<>]|(?<=[^<A-Za-z/][a-z])[<>]|[≤≥]|\b(?:more|less|fewer|greater|smaller|larger) than|\bhalf(?: of)?|\btwice|\bdouble|\b(?:third|quarter) of)\s*(?:be|equal|exactly|\$)?\s*$",
+    r"(?:\b(?:can)?not|n't|\bnever|\bneither|\brather than|\binstead of|\bnicht|\bpas|\bkein\w*"
+    r"|\bno (?:es|son|era|fue)|\bnon|\bnão|\bне|\bniet|不是|而非|(?<=[a-z)] )[<>]|(?<=[^<A-Za-z/][a-z])[<>]"
+    r"|[≤≥]|\b(?:more|less|fewer|greater|smaller|larger) than|\bhalf(?: of)?|\btwice|\bdouble"
+    r"|\b(?:third|quarter) of)\s*(?:be|equal|exactly|\$)?\s*$",
     re.IGNORECASE,
 )
 """What denies a value right behind it."""
@@ -60,18 +66,22 @@ _LISTED_ON = re.compile(r",?\s*or\s+\d")
 _TIME = re.compile(r"\s*(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\W*", re.IGNORECASE)
 """A duration at the end of a sentence: `100 machines make 100 toys in 5 minutes`."""
 _WRONG = re.compile(
-    r"\s*(?:is|was|would be)\s+(?:wrong|incorrect|not\b)|\s*(?:ist|est|es|é)\s+(?:falsch|fau[xs]|incorrect|falso|errad)|\s?\S{0,3}?\s?(?:[가이] 아니|(?:では|じゃ)(?:な|あり))",
+    r"\s*(?:is|was|would be)\s+(?:wrong|incorrect|not\b)"
+    r"|\s*(?:ist|est|es|é)\s+(?:falsch|fau[xs]|incorrect|falso|errad)"
+    r"|\s?\S{0,3}?\s?(?:[가이] 아니|(?:では|じゃ)(?:な|あり))",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"\b(?:how|what|which|when)\b[^.?!\n]{0,300}\?", re.IGNORECASE)
 """A question that a completion repeats, whose numbers are given."""
 _SIGN = re.compile(r"[=≈⇒→]")
 _WORDED = re.compile(
-    r"\d\W*(?:\w+ )?\b(?:minus|plus|less(?! than)|times|divided by|multiplied by|reduced by|increased by)\b[^.=\n]{0,80}?\b(?:gives?|makes?|leaves?|equals|is|yields?)\b"
+    r"\d\W*(?:\w+ )?\b(?:minus|plus|less(?! than)|times|divided by|multiplied by|reduced by"
+    r"|increased by)\b[^.=\n]{0,80}?\b(?:gives?|makes?|leaves?|equals|is|yields?)\b"
 )
 """A calculation in words up to its result: `120 minutes minus 30 minutes gives 90`."""
 _OPERATOR = re.compile(
-    r"\s*(?:[-+*/×÷·^x]|\b(?:times|minus|plus|less(?! than)|divided by|multiplied by|reduced by|increased by)\b)\s*[($]?\s*",
+    r"\s*(?:[-+*/×÷·^x]|\b(?:times|minus|plus|less(?! than)|divided by|multiplied by|reduced by"
+    r"|increased by)\b)\s*[($]?\s*",
     re.I,
 )
 

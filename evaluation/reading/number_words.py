@@ -18,7 +18,8 @@ _WORDS = {
     "million": 1_000_000,
 }
 WRITTEN = re.compile(
-    rf"\b(?!(?:dozen|hundred|thousand|million)\b)(?:{'|'.join(_WORDS)})(?:(?:[\s-]|\sand\s)(?:{'|'.join(_WORDS)}))*\b",
+    rf"\b(?!(?:dozen|hundred|thousand|million)\b)(?:{'|'.join(_WORDS)})"
+    rf"(?:(?:[\s-]|\sand\s)(?:{'|'.join(_WORDS)}))*\b",
     re.IGNORECASE,
 )
 """A number in words, such as `two hundred and thirty-five`."""
@@ -55,11 +56,13 @@ _PARTS = {
 }
 _NUMBER = rf"(?:{'|'.join(_WORDS)})(?:[\s-](?:{'|'.join(_WORDS)}))*"
 _FRACTION = re.compile(
-    rf"\b(?:(?P<whole>{_NUMBER}) and )?(?:(?P<top>{_NUMBER})[ -])?(?P<part>{'|'.join(_PARTS)})(?P<plural>s?)\b",
+    rf"\b(?:(?P<whole>{_NUMBER}) and )?(?:(?P<top>{_NUMBER})[ -])?(?P<part>{'|'.join(_PARTS)})"
+    rf"(?P<plural>s?)\b",
     re.IGNORECASE,
 )
 _COUNTED = re.compile(
-    r"(?:(?<=\bis )|(?<=\bminus )|(?<=\bnegative ))one(?=\W*$)|\bone(?= (?:dollar|euro|pound|hour|minute|day|week)s?\b)",
+    r"(?:(?<=\bis )|(?<=\bminus )|(?<=\bnegative ))one(?=\W*$)"
+    r"|\bone(?= (?:dollar|euro|pound|hour|minute|day|week)s?\b)",
     re.IGNORECASE,
 )
 

@@ -22,11 +22,17 @@ _LONGEST = 1_000
 _LONGEST_BASE = 20
 """Characters of the longest power that is calculated."""
 
-_GROUPS = r"\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:'\d{3})+(?!\d)|\d{1,3}(?:[ ]\d{3})+(?![\d ]\d)(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)"
+_GROUPS = (
+    r"\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:'\d{3})+(?!\d)|\d{1,3}(?:[ ]\d{3})+(?![\d ]\d)(?!\d)"
+    r"|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)"
+)
 _COMMA = r"|\d+,\d{1,2}(?![\d,])"
 """A decimal comma, which only some languages have."""
 _POINTS = r"\d{1,3}(?:\.\d{3}){2,}(?!\d)(?:,\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:[ ]\d{3})+,\d+"
-_CURRENCY = r"(?:(?:US|CA|AU|HK|NZ|R|A|C)?\$|[€£¥₹₩₽₺₫₴₱฿₦]|(?:Rs\.?|USD|EUR|GBP|INR|CNY|RMB|JPY)(?![A-Za-z]))"
+_CURRENCY = (
+    r"(?:(?:US|CA|AU|HK|NZ|R|A|C)?\$|[€£¥₹₩₽₺₫₴₱฿₦]|(?:Rs\.?|USD|EUR|GBP|INR|CNY|RMB|JPY)"
+    r"(?![A-Za-z]))"
+)
 
 _NUMBER = r"""
     (?P<other>
@@ -81,7 +87,8 @@ _FOREIGN_WORDS = re.compile(WORDS_OF_COMMAS, re.IGNORECASE)
 
 _WORD = re.compile(r"(?<![\w\\])[^\W\d_]{3,}(?!\w)")
 _ENGLISH = re.compile(
-    r"\b(?:the|is|of|and|to|are|was|were|she|he|it|they|there|has|have|so|for|in|on|at|answer|total|each|per|that|this|then|cost"
+    r"\b(?:the|is|of|and|to|are|was|were|she|he|it|they|there|has|have|so|for|in|on|at|answer|total|each"
+    r"|per|that|this|then|cost"
     r"|left|more|now|with|by|from|how|we|you|all|times|plus|minus)\b|[^\x00-\u024f\u1e00-\u1eff]{2}",
     re.IGNORECASE,
 )

@@ -15,7 +15,10 @@ from evaluation.reading.text import without_outer
 _FUTURE = re.compile(
     r"^from[ \t]+__future__[ \t]+import[ \t]+(?:\([^()]{0,500}\)|[^\n(]*)[^\n]*\n?", re.M
 )
-_DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*=(?!=)|^(?:from|import)\b.*\b{}\b[ \t]*(?:#.*)?$"
+_DEFINITION = (
+    r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*=(?!=)"
+    r"|^(?:from|import)\b.*\b{}\b[ \t]*(?:#.*)?$"
+)
 _MOST_FENCES = 6
 _LONGEST = 300_000
 """Characters of the longest completion in which code is looked for; a longer one is code as a whole."""

@@ -14,11 +14,13 @@ _MOST_ATTEMPTS = 60
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad]")
 _CODE_LINE = re.compile(
-    r"(?:def|class|async|from|import|if|elif|else|for|while|try|except|finally|with|return|print|assert|raise|del|global)\b"
+    r"(?:def|class|async|from|import|if|elif|else|for|while|try|except|finally|with|return|print|assert"
+    r"|raise|del|global)\b"
     r"(?=.*[:=()\[\]'\"]|\s+\w+$|$)|@\w|[\w.\[\]'\", ]+\s*(?:[-+*/%|&^]|//|\*\*)?=(?!=)|[\w.]+\("
 )
 _START = re.compile(
-    r"[ \t]*(?:from[ \t]+[\w.]+[ \t]+import\b|import[ \t]+\w|(?:async[ \t]+)?def[ \t]+\w+|class[ \t]+\w+[ \t]*[(:]|@\w)"
+    r"[ \t]*(?:from[ \t]+[\w.]+[ \t]+import\b|import[ \t]+\w|(?:async[ \t]+)?def[ \t]+\w+"
+    r"|class[ \t]+\w+[ \t]*[(:]|@\w)"
 )
 _SESSION = re.compile(r"[ \t]*(?:>>>|\.\.\.)(?: |$)")
 

@@ -4,14 +4,19 @@ import re
 
 _WORDS = {
     2: "hundred",
-    3: "thousand thousands tausend mille mila mil duizend tusen tusind tuhat tuhatta tysiąc tysiące tysięcy tisíc tisíce"
-    " ezer тысяча тысячи тысяч тыс тис тисяча тисячі тисяч χίλια χιλιάδες bin ribu nghìn ngàn พัน 천 हज़ार हजार ألف آلاف",
+    3: "thousand thousands tausend mille mila mil duizend tusen tusind tuhat tuhatta tysiąc tysiące "
+       "tysięcy tisíc tisíce"
+    " ezer тысяча тысячи тысяч тыс тис тисяча тисячі тисяч χίλια χιλιάδες bin ribu nghìn ngàn พัน 천 हज़ार "
+    "हजार ألف آلاف",
     5: "lakh lakhs लाख แสน",
-    6: "million millions millionen mio millón millones milhão milhões milione milioni miljoen miljon miljoner millioner"
-    " miljoona miljoonaa milion miliony milionów milionů milioane millió миллион миллиона миллионов млн мільйон мільйони"
+    6: "million millions millionen mio millón millones milhão milhões milione milioni miljoen miljon "
+       "miljoner millioner"
+    " miljoona miljoonaa milion miliony milionów milionů milioane millió миллион миллиона миллионов млн "
+    "мільйон мільйони"
     " мільйонів εκατομμύριο εκατομμύρια milyon juta triệu ล้าน 百万 百萬 백만 मिलियन مليون ملايين",
     7: "crore crores करोड़ 千万 千萬 천만",
-    9: "billion billions milliard milliards milliarde milliarden mrd bilhão bilhões miliardo miliardi miljard miljarder"
+    9: "billion billions milliard milliards milliarde milliarden mrd bilhão bilhões miliardo miliardi "
+       "miljard miljarder"
     " milliarder miliard miliardy miliardów миллиард миллиарда миллиардов млрд мільярд мільярди мільярдів"
     " milyar miliar tỷ พันล้าน 十亿 十億 십억 अरब مليار",
     12: "trillion trillions 조",

@@ -111,7 +111,8 @@ _OF_FORMULAS = (
 _SIGNS = str.maketrans("·×⋅∗÷〈⟨〉⟩→％–、€£¥₹", "****/(())⇒%-,    ")
 _ROW_HEIGHT = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")
 WRAPPING = re.compile(
-    r"\\(?:text|mbox|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|boldsymbol|operatorname\*?|textnormal|rm|bf|emph"
+    r"\\(?:text|mbox|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|boldsymbol|operatorname\*?"
+    r"|textnormal|rm|bf|emph"
     r"|underline|boxed|hbox)\s*\{"
 )
 """The beginning of `\\text{…}` and the like."""

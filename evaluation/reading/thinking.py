@@ -21,7 +21,8 @@ ENDS = (
 """Marks that end a model's thinking, as chat templates write them."""
 
 _OPENINGS = re.compile(
-    r"<(?:think|thinking|thought|reasoning|analysis|reflection|seed:think)>|<\|begin_of_thought\|>|<unused94>|\[THINK\]|<\|START_THINKING\|>|◁think▷"
+    r"<(?:think|thinking|thought|reasoning|analysis|reflection|seed:think)>|<\|begin_of_thought\|>"
+    r"|<unused94>|\[THINK\]|<\|START_THINKING\|>|◁think▷"
     r"|<\|channel\|>analysis<\|message\|>"
 )
 _CLOSED = re.compile(

@@ -162,7 +162,8 @@ def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
             table = pa.table({LINE: pa.array(lines, pa.string())})
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise CommandError(
-            f"stages.{plan.name}.command: its {path.name} cannot be read ({error}); check what the command writes"
+            f"stages.{plan.name}.command: its {path.name} cannot be read ({error}); check what the "
+            f"command writes"
         ) from None
     return StoredScore(table, {"content": content, "has_items": True})
 

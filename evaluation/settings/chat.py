@@ -44,7 +44,8 @@ class ChatSettings(Settings):
     )
     chat_template_kwargs: TemplateValues = Field(
         {},
-        description="Variables that the chat template reads, such as `enable_thinking: false`; added to the suite's.",
+        description="Variables that the chat template reads, such as `enable_thinking: false`; added to "
+        "the suite's.",
     )
 
     @property

@@ -107,7 +107,8 @@ def _entry(written: Any, number: int, folders: list[str]) -> dict[str, Any]:
     keys = ("path", "step", "name")
     if not isinstance(entry, dict) or not isinstance(entry.get("path"), str) or {*entry} - {*keys}:
         raise ValueError(
-            f"entry {number} of `checkpoints` is {str(written)[:80]!r}; write `{{path: …, step: …, name: …}}`, of which "
+            f"entry {number} of `checkpoints` is {str(written)[:80]!r}; write `{{path: …, step: …, name: "
+            f"…}}`, of which "
             "only `path` is needed"
         )
     path = expand_path(entry["path"])

@@ -57,14 +57,16 @@ class GenerationSettings(Settings):
 
     engine: Literal["own", "vllm"] = Field(
         "own",
-        description="`vllm`: vLLM, for very many completions, which differ from those of the built-in engine (`own`).",
+        description="`vllm`: vLLM, for very many completions, which differ from those of the built-in "
+        "engine (`own`).",
     )
     python: ExpandedPath | None = Field(
         None, description="Python of an environment that has vLLM; needed for that engine."
     )
     window: SequenceLength | None = Field(
         None,
-        description="Largest number of tokens of a prompt with its completion. Default: the model's `max_position_embeddings`, or where no checkpoint is there yet, `sequence_length`.",
+        description="Largest number of tokens of a prompt with its completion. Default: the model's "
+        "`max_position_embeddings`, or where no checkpoint is there yet, `sequence_length`.",
     )
     memory_share: Fraction = Field(
         0.85, gt=0, lt=1, description="Share of the GPU's memory that vLLM uses."

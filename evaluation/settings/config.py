@@ -49,7 +49,8 @@ class Config(Settings):
     )
     folders: tuple[str, ...] = Field(
         (),
-        description="Set by a run: folders of the configuration, in which `files` of suites are looked for first.",
+        description="Set by a run: folders of the configuration, in which `files` of suites are looked "
+        "for first.",
     )
     mirrors: dict[str, ExpandedPath] = Field(
         {}, description="Local folder or file by dataset id; `*`: a folder of mirrors, named by id."
@@ -60,11 +61,13 @@ class Config(Settings):
     )
     sequence_length: SequenceLength | None = Field(
         None,
-        description="Tokens of a block; if not given, taken from `training_config` or a Nanotron checkpoint's config.yaml.",
+        description="Tokens of a block; if not given, taken from `training_config` or a Nanotron "
+        "checkpoint's config.yaml.",
     )
     training_config: ExpandedPath | None = Field(
         None,
-        description="Nanotron training YAML that supplies the tokenizer, sequence length or window if not set.",
+        description="Nanotron training YAML that supplies the tokenizer, sequence length or window if not "
+        "set.",
     )
     scoring: Scoring = Field(Scoring(), description="How models are run.")
     generation: GenerationSettings = Field(

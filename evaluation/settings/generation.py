@@ -58,7 +58,9 @@ class Sampling(Settings):
 
 ANSWER_AFTER = Field(
     None,
-    description="End mark of the model's thinking, such as `</think>`: verifiers read what follows the last one. A completion without it has no answer and counts as `unfinished`. If not given, they read what follows a thought with which a completion begins.",
+    description="End mark of the model's thinking, such as `</think>`: verifiers read what follows the "
+    "last one. A completion without it has no answer and counts as `unfinished`. If not "
+    "given, they read what follows a thought with which a completion begins.",
 )
 
 
@@ -126,7 +128,8 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     fewshot_seed: Seed | None = Field(None, description="Seed to draw them; if none, the first.")
     fewshot_anew: Boolean = Field(
         False,
-        description="Draw them anew for each question, in the order of the questions, as lm-evaluation-harness does.",
+        description="Draw them anew for each question, in the order of the questions, as "
+        "lm-evaluation-harness does.",
     )
     fewshot_examples: tuple[dict[str, Any], ...] = Field(
         (), description="Rows to take the examples from, in place of a split."

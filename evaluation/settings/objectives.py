@@ -129,7 +129,8 @@ def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective
     known = dict.fromkeys(m for kind in sorted(kinds, reverse=True) for m in tier.metrics_by(kind))
     if objective.metric is not None and objective.metric not in known:
         raise ConfigError(
-            f"{key}: metric: {no_such('metric', objective.metric, known, ' of ' + next(iter(kinds.values())))}"
+            f"{key}: metric: "
+            f"{no_such('metric', objective.metric, known, ' of ' + next(iter(kinds.values())))}"
         )
     if objective.metric is not None or "gold" not in kinds:
         return objective

@@ -179,8 +179,10 @@ def _check_longest(config: Config, name: str, stage: Stage, tokenizer: str) -> N
     length = _sequence_length(config, name, stage)
     if longest is not None and (type(longest) is not int or longest < length):
         raise ConfigError(
-            f"{origin}: {_TOKENIZER_LENGTH} is {str(longest)[:60]!r}, so training cut texts that are scored whole, "
-            f"as sequence_length is {length:,}; if that is meant, set `tokenizer: {{name: {tokenizer}}}`, which "
+            f"{origin}: {_TOKENIZER_LENGTH} is {str(longest)[:60]!r}, so training cut texts that are "
+            f"scored whole, "
+            f"as sequence_length is {length:,}; if that is meant, set `tokenizer: {{name: {tokenizer}}}`, "
+            f"which "
             "leaves the limit out"
         )
 

@@ -20,11 +20,15 @@ ProviderName = Literal["lighteval", "lm_eval"]
 VERSIONS: Mapping[str, str] = {"lighteval": "0.13.0", "lm_eval": "0.4.13"}
 """The version of each provider that is run; its lock file installs it."""
 
-INCLUDE_PATH = "Task files of your own: a folder of YAML (lm_eval), a Python file with `TASKS_TABLE` (lighteval)."
+INCLUDE_PATH = (
+    "Task files of your own: a folder of YAML (lm_eval), a Python file with `TASKS_TABLE` "
+    "(lighteval)."
+)
 
 CLUSTER: Any = Field(
     None,
-    description="Template over the fields of the provider's document: a prompt's sampled group, e.g. `{{ passage }}`; if not given, as docs/verdicts.md lists.",
+    description="Template over the fields of the provider's document: a prompt's sampled group, e.g. `{{ "
+    "passage }}`; if not given, as docs/verdicts.md lists.",
 )
 """The key `cluster` of a provider's task, whether its answers are generated or ranked."""
 

@@ -39,7 +39,8 @@ class Source(Settings):
     data_files: tuple[Text, ...] = Field((), description="Files inside the dataset's repository.")
     files: tuple[ExpandedPath, ...] = Field(
         (),
-        description="Local Parquet, JSONL or text files, in place of a dataset: beside the configuration, or else in the working folder.",
+        description="Local Parquet, JSONL or text files, in place of a dataset: beside the configuration, "
+        "or else in the working folder.",
     )
     streaming: Boolean = Field(
         False, description="Read row by row; falls back to a download where streaming fails."
@@ -96,13 +97,15 @@ class Task(Source):
     )
     choices: Text | None = Field(
         None,
-        description="Expression: the list of candidate answers. Without it, `continuation` is the right answer, and only its bits per byte are measured.",
+        description="Expression: the list of candidate answers. Without it, `continuation` is the right "
+        "answer, and only its bits per byte are measured.",
     )
     gold: Text | None = Field(
         None, description="Expression: index of the right candidate, where there are `choices`."
     )
     context: str = Field(
-        description='Template over the row\'s fields (`row["…"]` for any name); `choice` and `index` are those of the candidate.'
+        description='Template over the row\'s fields (`row["…"]` for any name); `choice` and `index` are '
+        "those of the candidate."
     )
     continuation: Text = Field(" {{ choice }}", description="Template of what is scored.")
     cluster: Text | None = Field(

@@ -63,7 +63,9 @@ class Stage(Settings):
     """One stage of training: its checkpoints and what they are evaluated on."""
 
     checkpoints: CheckpointsPath = Field(
-        description="Folder that holds one folder per step (`1000`, `step_1000`, `iter_0001000`, `checkpoint-1000` …); or a list of `{path, step, name}` from anywhere, also in a YAML or JSON file."
+        description="Folder that holds one folder per step (`1000`, `step_1000`, `iter_0001000`, "
+        "`checkpoint-1000` …); or a list of `{path, step, name}` from anywhere, also in a "
+        "YAML or JSON file."
     )
     listed: tuple[ListedCheckpoint, ...] = Field(
         (), description="Set by a run: the checkpoints that `checkpoints` lists."
@@ -76,7 +78,8 @@ class Stage(Settings):
     bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
     trained_from: Origin | None = Field(
         None,
-        description="Checkpoint where its training began, if that is not the bridge; pages draw the stage from there.",
+        description="Checkpoint where its training began, if that is not the bridge; pages draw the stage "
+        "from there.",
     )
     objective: tuple[Objective, ...] = Field((), description="What to improve or keep.")
     results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")

@@ -175,7 +175,8 @@ def _add_tokens(backend: tokenizers.Tokenizer, config: TokenizerConfig) -> tuple
         given = backend.token_to_id(token.content)
         if number is not None and given != number:
             raise SourceError(
-                f"tokenizer {config.folder}: tokenizer_config.json says that {token.content!r} has id {number}, "
+                f"tokenizer {config.folder}: tokenizer_config.json says that {token.content!r} has id "
+                f"{number}, "
                 f"but in tokenizer.json it has {given}; copy both files from one tokenizer"
             )
     return tuple(lacking)

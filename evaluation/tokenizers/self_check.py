@@ -153,7 +153,8 @@ def _other_model(
     if others:
         yield (
             f"{TOKENIZER_JSON} and {path.name} give other ids for {len(others)} of {len(texts)} texts, first "
-            f"for {others[0]!r} ({_shown(ids[others[0]])} and {_shown(model.encode(others[0]))}); if training "
+            f"for {others[0]!r} ({_shown(ids[others[0]])} and {_shown(model.encode(others[0]))}); if "
+            f"training "
             "used the latter, set `tokenizer.use_fast: false`"
         )
 
@@ -172,8 +173,10 @@ def _compare_pieces(
         remedy = "copy the tokenizer again"
         raise _difference(tokenizer, first, ids[first], theirs[first], who, remedy)
     return who, [
-        f"{len(others)} of {len(texts)} texts are encoded as transformers 4 does, not as SentencePiece itself, "
-        f"first {first!r} ({_shown(ids[first])}, not {_shown(theirs[first])}); if training used SentencePiece "
+        f"{len(others)} of {len(texts)} texts are encoded as transformers 4 does, not as SentencePiece "
+        f"itself, "
+        f"first {first!r} ({_shown(ids[first])}, not {_shown(theirs[first])}); if training used "
+        f"SentencePiece "
         'itself, write `"legacy": true` into tokenizer_config.json'
     ]
 
@@ -196,7 +199,8 @@ def _check_answers(tokenizer: LoadedTokenizer) -> None:
         text = tokenizer.decode_answer(encoded.context, encoded.continuation)
         if text != expected:
             raise SourceError(
-                f"tokenizer {tokenizer.name_or_path}: the answer {expected!r} to {prompt!r} is read as {text!r} "
+                f"tokenizer {tokenizer.name_or_path}: the answer {expected!r} to {prompt!r} is read as "
+                f"{text!r} "
                 f"from its ids {_shown(encoded.continuation)}; its decoder is not one that can be used, copy "
                 "the tokenizer again"
             )

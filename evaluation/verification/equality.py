@@ -18,7 +18,8 @@ from evaluation.verification.units import scaled, split_unit
 
 _FUNCTION = re.compile(
     r"\s*[A-Za-z]\s*(?:'|\^\s*\{?\s*-\s*1\s*\}?)?\s*\(\s*[A-Za-z](?:,\s*[A-Za-z])*\s*\)\s*$"
-    r"|\s*(?:\\frac\s*\{\s*d\w?\s*\}|\\frac\s*\{\s*d\b|d\w?\s*/\s*d\w\b|\\int\b|\\lim\b|\\sum\b|\\prod\b|[a-z]'+\s*$)"
+    r"|\s*(?:\\frac\s*\{\s*d\w?\s*\}|\\frac\s*\{\s*d\b|d\w?\s*/\s*d\w\b|\\int\b|\\lim\b|\\sum\b|\\prod\b"
+    r"|[a-z]'+\s*$)"
 )
 """A function's name before `=`, also of an inverse or derivative, `f^{-1}(x)`; or what is to be calculated."""
 

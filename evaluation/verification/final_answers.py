@@ -37,7 +37,8 @@ _ROUNDED = re.compile(
 )
 _WORDS_IN_TEX = re.compile(r"\\(?:text|mbox|mathrm|textbf)\{[^{}]*\}")
 _DOUBT = re.compile(
-    r"n't\b|\b(?:not?|nor|never|cannot|but|however|false|wrong|incorrect|impossible|unless|unsure|sorry|wait|actually|none)\b",
+    r"n't\b|\b(?:not?|nor|never|cannot|but|however|false|wrong|incorrect|impossible|unless|unsure|sorry"
+    r"|wait|actually|none)\b",
     re.IGNORECASE,
 )
 _ALL_SOLUTIONS = re.compile(r"\s*[a-z]\s*\\in\s*\\\{")
@@ -49,11 +50,13 @@ _ABOUT_A_NAME = re.compile(
 _OPTION = re.compile(r"\b([A-Z])(?:\)|[.:](?=\s))")
 """The letter of an option before its text: `C) 61`, `C. 61`."""
 _IT_IS = re.compile(
-    r"(?:^|[.!?\n]\s*)(?:(?:So|Thus|Hence|Therefore),? )?(?:[Ii]t|[Tt]his|[Tt]hat)(?:'s|’s| is| was| must be| will be)"
+    r"(?:^|[.!?\n]\s*)(?:(?:So|Thus|Hence|Therefore),? )?(?:[Ii]t|[Tt]his|[Tt]hat)"
+    r"(?:'s|’s| is| was| must be| will be)"
     r" (?:an? |the |on )?(\w+)(?=[.!,]|$| who\b| that\b| because\b| since\b)"
 )
 _NO_SOLUTION = re.compile(
-    r"\bno (?:real |valid |integer )?solutions?\b(?! (?:other|except|besides|but))|\b(?:solution )?set is (?:the )?empty\b|\bempty set\b|\bkeine (?:reelle )?lösung"
+    r"\bno (?:real |valid |integer )?solutions?\b(?! (?:other|except|besides|but))"
+    r"|\b(?:solution )?set is (?:the )?empty\b|\bempty set\b|\bkeine (?:reelle )?lösung"
     r"|\b(?:pas de|aucune) solution|\bno (?:hay|tiene) solu|\bнет решени|无解|無解|解なし|해가 없",
     re.IGNORECASE,
 )
@@ -64,7 +67,9 @@ _CONDITION = re.compile(
 )
 _ARTICLE = re.compile(r"^(?:an?|the|on) (?=[A-Z]|\w+$)")
 _VERBS = re.compile(
-    r"\b(?:is|are|was|equals|be|as|to|(?:falls|fall|lands) on|simplifies to|becomes|get|backwards|obtain|have|such that|describes|represents|forms|ist|sind|lautet|est|sont)\b:?(?:\s(?:also|exactly|just|now|only|still|then|therefore|thus)\b)?|[:：是为]|="
+    r"\b(?:is|are|was|equals|be|as|to|(?:falls|fall|lands) on|simplifies to|becomes|get|backwards|obtain"
+    r"|have|such that|describes|represents|forms|ist|sind|lautet|est|sont)\b:?"
+    r"(?:\s(?:also|exactly|just|now|only|still|then|therefore|thus)\b)?|[:：是为]|="
 )
 _VERB_BEFORE = re.compile(
     r"\b(?:is|are|equals|be|get|obtain|have|namely|simply|gives?|giving|roots?|solutions?|values?)\s*:?\s*$"
@@ -81,7 +86,8 @@ _PLUS_MINUS = re.compile(r"\bplus (?:or |/ ?)?minus\s*\$(?=[^$=<>]*\$)", re.IGNO
 _MINUS = re.compile(
     rf"(?<!\bor )(?<!\bplus/)(?<!\bplus )(?:\\text\{{\s*)?{MINUS}(?:\s*\}})?\s*"
     r"(?P<opening>\$(?=[^$=<>]*\$)|\\\(|\\\[|\\boxed\{|\*\*|)"
-    r"(?=\.?\d|\\(?:[dt]?frac|sqrt|pi)|[({]?(?<![a-zA-ZÀ-ſ])(?:[b-zB-HJ-Z]|(?<=[$({*])[a-zA-Z])\b(?!['’]|-[a-z]|\s*[=<>]))",
+    r"(?=\.?\d|\\(?:[dt]?frac|sqrt|pi)|[({]?(?<![a-zA-ZÀ-ſ])(?:[b-zB-HJ-Z]|(?<=[$({*])[a-zA-Z])\b"
+    r"(?!['’]|-[a-z]|\s*[=<>]))",
     re.IGNORECASE,
 )
 """A word for the minus of a formula: `minus $x$`, `moins 58`, but not `plus or minus 3`."""

@@ -141,7 +141,8 @@ FITS = {
     "as many positions": ({"max_position_embeddings": 16}, None),
     "too few": ({"max_position_embeddings": 15}, r"`max_position_embeddings` is 15.*sequence_length: 15"),
     "too few by an old name": ({"n_positions": 8}, "`n_positions` is 8"),
-    "of the text of a larger model": ({"text_config": {"max_position_embeddings": 4, "vocab_size": 60}}, "`max_position_embeddings` is 4"),
+    "of the text of a larger model": ({"text_config": {"max_position_embeddings": 4, "vocab_size": 60}},
+        "`max_position_embeddings` is 4"),
     "not recorded": ({"max_position_embeddings": None}, None),
 }  # fmt: skip
 

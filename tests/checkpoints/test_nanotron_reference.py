@@ -169,7 +169,8 @@ def test_this_interpreter_has_no_nanotron(trial: Trial) -> None:
     ("tensors", "told"),
     [
         ({"input_ids": torch.full((2, 3), 60)}, "`input_ids` holds 60, but the embedding has 60"),
-        ({"input_ids": torch.ones(2, 3).long(), "position_ids": torch.arange(6).view(2, 3)}, "must begin with 0"),
+        ({"input_ids": torch.ones(2, 3).long(), "position_ids": torch.arange(6).view(2, 3)},
+            "must begin with 0"),
     ],
 )  # fmt: skip
 def test_ids_that_do_not_fit(trial: Trial, tensors: dict[str, torch.Tensor], told: str) -> None:

@@ -22,7 +22,8 @@ from tests.checkpoints.test_reference import INDEX, merged
 CONFIGS = {
     "llama": LlamaConfig(**SIZES),
     "llama tied": LlamaConfig(**SIZES, tie_word_embeddings=True),
-    "llama interpolated": LlamaConfig(**SIZES, rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 5000.0} ),
+    "llama interpolated": LlamaConfig(**SIZES, rope_parameters={"rope_type": "linear", "factor": 2.0,
+        "rope_theta": 5000.0} ),
     "qwen2": Qwen2Config(**SIZES),
     "qwen2 tied": Qwen2Config(**SIZES, tie_word_embeddings=True),
     "qwen2 sliding": Qwen2Config(**SIZES, use_sliding_window=True, sliding_window=3, max_window_layers=0 ),

@@ -99,14 +99,18 @@ def without_items(world: World) -> None:
 
 TRAINED = "ckpts/stage1/10/config.yaml"
 FAULTS: dict[str, tuple[Callable[[World], object], str, str]] = {
-    "a checkpoint that is deleted": (lambda w: shutil.rmtree(w.folder / "ckpts/stage1/10"), "checkpoints", "stage1/10: no such folder"),
+    "a checkpoint that is deleted": (lambda w: shutil.rmtree(w.folder / "ckpts/stage1/10"), "checkpoints",
+        "stage1/10: no such folder"),
     "a checkpoint that is being copied": (halfway, "checkpoints", "an unfinished file; wait"),
-    "no steps": (lambda w: shutil.rmtree(w.folder / "ckpts/stage2"), "checkpoints", "no such folder to find steps in"),
+    "no steps": (lambda w: shutil.rmtree(w.folder / "ckpts/stage2"), "checkpoints",
+        "no such folder to find steps in"),
     "a cache of other settings": (
-        lambda w: rewrite(w.folder / "suites/base.yaml", "tasks", "quiz", "context", value="Q: {{ question }}"),
+        lambda w: rewrite(w.folder / "suites/base.yaml", "tasks", "quiz", "context",
+            value="Q: {{ question }}"),
         "caches", "cf_tasks/quiz was made under other settings",
     ),
-    "a tokenizer that does not load": (lambda w: entry(w, "tokenizer.json").unlink(), "tokenizer", "tokenizer.json is damaged: the file is missing"),
+    "a tokenizer that does not load": (lambda w: entry(w, "tokenizer.json").unlink(), "tokenizer",
+        "tokenizer.json is damaged: the file is missing"),
     "another tokenizer in training": (
         lambda w: rewrite(w.folder / TRAINED, "tokenizer", "tokenizer_name_or_path", value="org/other"),
         "agreement", "'org/other'",
@@ -115,10 +119,13 @@ FAULTS: dict[str, tuple[Callable[[World], object], str, str]] = {
         lambda w: rewrite(w.folder / TRAINED, "tokens", "sequence_length", value=32),
         "agreement", "set sequence_length: 32",
     ),
-    "a suite that is not there": (lambda w: (w.folder / "suites/sft.yaml").unlink(), "configuration", "sft.yaml; there are base"),
-    "an objective without items": (without_items, "configuration", "stages.stage2.objective.0: group: tier2 of the stage's suites has no group 'hq'"),
+    "a suite that is not there": (lambda w: (w.folder / "suites/sft.yaml").unlink(), "configuration",
+        "sft.yaml; there are base"),
+    "an objective without items": (without_items, "configuration",
+        "stages.stage2.objective.0: group: tier2 of the stage's suites has no group 'hq'"),
     "results that are a file": (in_the_way, "folders", "results is a file"),
-    "results where nobody may write": (lambda w: w.change(results="/proc/results"), "folders", "/proc cannot be written to"),
+    "results where nobody may write": (lambda w: w.change(results="/proc/results"), "folders",
+        "/proc cannot be written to"),
 }  # fmt: skip
 
 

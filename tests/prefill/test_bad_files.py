@@ -113,7 +113,8 @@ FILES: dict[str, tuple[str, Callable[[Path], bytes], str]] = {
     "not UTF-8 lines": ("a.jsonl", lambda _: lines(GOOD) + b'{"a": "\xe9"}\n', r"line 2 is not UTF-8 text \(byte 7\)"),
     "not UTF-8 text": ("a.txt", lambda _: b"ab\ncaf\xe9 x", r"a\.txt: the file is not UTF-8 text \(byte 6\)"),
     "later not UTF-8": ("a.txt", lambda _: b"x" * MIB + b"\xff", rf"not UTF-8 text \(byte {MIB}\)"),
-    "a key twice": ("a.jsonl", lambda _: lines(GOOD) + b'{"a": 1, "a": 2}', r"line 2 is not valid JSON \(the key 'a' appears twice"),
+    "a key twice": ("a.jsonl", lambda _: lines(GOOD) + b'{"a": 1, "a": 2}',
+        r"line 2 is not valid JSON \(the key 'a' appears twice"),
     "numbers for rows": ("a.jsonl", lambda _: b"5\n", "row 1 is not an object"),
     "nothing": ("a.jsonl", lambda _: b"", "has no rows"),
     "empty lines": ("a.jsonl", lambda _: b"\n\n", "has no rows"),
@@ -134,7 +135,8 @@ def test_damaged_files(name: str, tmp_path: Path, fast_folder: Path) -> None:
 PLACES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a folder called like a file": (lambda f: (f / "a.jsonl").mkdir(), "a.jsonl", "has no split"),
     "a folder called like Parquet": (lambda f: (f / "a.parquet").mkdir(), "*.parquet", "has no split"),
-    "links in circles": (lambda f: [(f / name).symlink_to(f) for name in "xyz"], "**/*.jsonl", "leads to .* again; remove"),
+    "links in circles": (lambda f: [(f / name).symlink_to(f) for name in "xyz"], "**/*.jsonl",
+        "leads to .* again; remove"),
     "a link to nowhere": (lambda f: (f / "a.jsonl").symlink_to("gone"), "a.jsonl", "files: "),
 }  # fmt: skip
 

@@ -147,7 +147,8 @@ def test_packed_files_are_read(ending: str, tmp_path: Path) -> None:
 )
 def test_a_pointer_of_git_lfs_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(
-        "version https://git-lfs.github.com/spec/v1\noid sha256:4cac19622fc3ada9c0fdeadb33f88f367b541f38\nsize 9\n"
+        "version https://git-lfs.github.com/spec/v1\noid "
+        "sha256:4cac19622fc3ada9c0fdeadb33f88f367b541f38\nsize 9\n"
     )
     with pytest.raises(SourceError, match=rf"{name}: a pointer of Git LFS.*run `git lfs pull`"):
         mirrored(tmp_path / name)

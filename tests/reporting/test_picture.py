@@ -36,7 +36,10 @@ def kinds(lines: Sequence[str]) -> list[str]:
 def is_complete(lines: Sequence[str]) -> bool:
     """Whether each decision has all its lines, in one order."""
     order = " ".join(kinds(lines))
-    decision = r"stage sentence (path )?(objective )+risk (recipe )?(bridge )?(runner-up )?intervals ?(open ?)*"
+    decision = (
+        r"stage sentence (path )?(objective )+risk (recipe )?(bridge )?(runner-up )?intervals ?"
+        r"(open ?)*"
+    )
     return re.fullmatch(f"({decision})+", order) is not None
 
 

@@ -150,7 +150,10 @@ def test_on_paper_no_column_is_cut_and_no_text_pale(
 ) -> None:
     for _, page in both(browser, written, width=PAPER, media="print", scheme=scheme):
         assert page.evaluate(OVERFLOWING) == []
-        scrolled = "() => [...document.querySelectorAll('.scroll')].filter((n) => n.checkVisibility() && n.scrollWidth > n.clientWidth + 1).map((n) => n.ariaLabel)"
+        scrolled = (
+            "() => [...document.querySelectorAll('.scroll')].filter((n) => n.checkVisibility() && "
+            "n.scrollWidth > n.clientWidth + 1).map((n) => n.ariaLabel)"
+        )
         assert page.evaluate(scrolled) == []
         assert page.evaluate(BROKEN) == []
         assert not page.locator("select:visible").count()

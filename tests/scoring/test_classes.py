@@ -25,16 +25,23 @@ def scaled(kind: str, **keys: float) -> tuple[str, dict[str, object]]:
 CLASSES = {
     "Llama heeds no window": ("LlamaForCausalLM", WINDOW),
     "OLMo heeds no window": ("OlmoForCausalLM", {**WINDOW, "eos_token_id": None}),
-    "Mistral's windows in all layers, whatever their types": ("MistralForCausalLM", {"sliding_window": 4, "layer_types": ["full_attention"] * 3}),
+    "Mistral's windows in all layers, whatever their types": ("MistralForCausalLM", {"sliding_window": 4,
+        "layer_types": ["full_attention"] * 3}),
     "Qwen2 has none unless told to": ("Qwen2ForCausalLM", {"sliding_window": 4}),
-    "Qwen2's windows in the last layers": ("Qwen2ForCausalLM", {"sliding_window": 4, "use_sliding_window": True, "max_window_layers": 1}),
-    "Gemma4 has another width in each type of layer": ("Gemma4ForCausalLM", {"sliding_window": 4, "head_dim": 8, "global_head_dim": 16, "hidden_size_per_layer_input": 0, "num_kv_shared_layers": 0, "layer_types": ["sliding_attention", "sliding_attention", "full_attention"], "vocab_size_per_layer_input": 40}),
-    "Gemma3's windows by types": ("Gemma3ForCausalLM", {"sliding_window": 4, "head_dim": 8, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
+    "Qwen2's windows in the last layers": ("Qwen2ForCausalLM", {"sliding_window": 4,
+        "use_sliding_window": True, "max_window_layers": 1}),
+    "Gemma4 has another width in each type of layer": ("Gemma4ForCausalLM", {"sliding_window": 4,
+        "head_dim": 8, "global_head_dim": 16, "hidden_size_per_layer_input": 0, "num_kv_shared_layers": 0,
+            "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+                "vocab_size_per_layer_input": 40}),
+    "Gemma3's windows by types": ("Gemma3ForCausalLM", {"sliding_window": 4, "head_dim": 8,
+        "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
     "OLMo3's windows by a pattern": ("Olmo3ForCausalLM", {"sliding_window": 4, "eos_token_id": None}),
     "GPT2 learns its positions": ("GPT2LMHeadModel", NO_IDS),
     "linear positions": scaled("linear"),
     "YaRN": scaled("yarn", original_max_position_embeddings=ORIGINAL),
-    "Llama 3's positions": scaled("llama3", low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=ORIGINAL),
+    "Llama 3's positions": scaled("llama3", low_freq_factor=1.0, high_freq_factor=4.0,
+        original_max_position_embeddings=ORIGINAL),
 }  # fmt: skip
 
 

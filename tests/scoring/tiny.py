@@ -37,7 +37,8 @@ MODELS = {
     "qwen2": ("Qwen2ForCausalLM", {}),
     "qwen2-sliding": ("Qwen2ForCausalLM", {**WINDOW, "max_window_layers": 1}),
     "qwen2-all-sliding": ("Qwen2ForCausalLM", {**WINDOW, "max_window_layers": 0}),
-    "qwen2-moe": ("Qwen2MoeForCausalLM", {**EXPERTS, "moe_intermediate_size": 24, "shared_expert_intermediate_size": 24}),
+    "qwen2-moe": ("Qwen2MoeForCausalLM", {**EXPERTS, "moe_intermediate_size": 24,
+        "shared_expert_intermediate_size": 24}),
     "smollm3-nope": ("SmolLM3ForCausalLM", {"no_rope_layers": [1, 0, 1], "use_sliding_window": False}),
     "smollm3-sliding": ("SmolLM3ForCausalLM", {**WINDOW, "no_rope_layers": [1, 0, 1]}),
 }  # fmt: skip

@@ -38,8 +38,10 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 Breakage = Callable[[Path, Path], object]
 COMPARISONS: dict[str, tuple[Breakage, list[str]]] = {
-    "A lacks a tier": (lambda a, b: (a / TIER3).unlink(), ["A/tier3_cf.json: no such file", "score that tier on both sides"]),
-    "B lacks a tier": (lambda a, b: (b / TIER3).unlink(), ["B/tier3_cf.json: no such file", "score that tier on both sides"]),
+    "A lacks a tier": (lambda a, b: (a / TIER3).unlink(), ["A/tier3_cf.json: no such file",
+        "score that tier on both sides"]),
+    "B lacks a tier": (lambda a, b: (b / TIER3).unlink(), ["B/tier3_cf.json: no such file",
+        "score that tier on both sides"]),
     "an empty file": (lambda a, b: (b / TIER3).write_bytes(b""), ["B/tier3_cf.json: not JSON"]),
     "a binary file": (lambda a, b: (a / TIER2).write_bytes(b"\xff\x00\xfe"), ["A/tier2_ppl.json: not "]),
     "a list": (lambda a, b: (a / TIER2).write_text("[]"), ["A/tier2_ppl.json: not a JSON object"]),
@@ -47,7 +49,8 @@ COMPARISONS: dict[str, tuple[Breakage, list[str]]] = {
     "an empty folder": (lambda a, b: (shutil.rmtree(b), b.mkdir()), ["B: no tier files"]),
     "a file": (lambda a, b: (shutil.rmtree(a), a.touch()), ["A: is a file"]),
     "one folder": (lambda a, b: (shutil.rmtree(b), b.symlink_to(a)), ["are one folder"]),
-    "no table": (lambda a, b: (b / "tier3_cf_candidates.parquet").unlink(), ["B/tier3_cf_candidates.parquet: no such file"]),
+    "no table": (lambda a, b: (b / "tier3_cf_candidates.parquet").unlink(),
+        ["B/tier3_cf_candidates.parquet: no such file"]),
 }  # fmt: skip
 
 

@@ -180,7 +180,10 @@ def test_checks_of_probes_are_verified_once(world: World, monkeypatch: pytest.Mo
         assert len(asked) == 1
     late = _counted(monkeypatch, enough=2.0)
     subject, _ = under(world, seconds=1.0)
-    error = "probes: 1 of 1 completions could not be verified; the first is no_chat_artifacts of colour: too late"
+    error = (
+        "probes: 1 of 1 completions could not be verified; the first is no_chat_artifacts of colour: "
+        "too late"
+    )
     assert make(COLLECT, subject).error == error
     assert len(late) == 1
     subject, outdated = under(world, seconds=2.0)

@@ -153,7 +153,10 @@ def _sentence(stage: StageResults, content: Recommendation, named: str) -> str:
             f"Nothing is decided{wait}: {named} is the best candidate, but against {against} the "
             f"objective is neither met nor missed{much}."
         )
-    return f"Do not go on{wait}: against {against} no checkpoint meets the objective; {named} misses it least{much}."
+    return (
+        f"Do not go on{wait}: against {against} no checkpoint meets the objective; {named} misses it "
+        f"least{much}."
+    )
 
 
 def _by_how_much(stage: StageResults, content: Recommendation) -> str:
@@ -246,7 +249,10 @@ def _intervals(count: int) -> str:
     """Say what the intervals hold for."""
     if count == 1:
         return "95 % intervals hold for this one checkpoint"
-    return f"95 % intervals of the changes hold for all {count} checkpoints at once, as one was chosen among them"
+    return (
+        f"95 % intervals of the changes hold for all {count} checkpoints at once, as one was chosen "
+        f"among them"
+    )
 
 
 def _runner_up(content: Recommendation, plan: StagePlan) -> str | None:

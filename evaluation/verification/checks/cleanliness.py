@@ -24,7 +24,8 @@ _TEMPLATE_TOKENS = re.compile(
 _ROLE = r"(?:user|human|assistant|system|ai|bot|chatbot|model|gpt|chatgpt|ai assistant|developer)"
 _OTHER_SPEAKER = re.compile(
     rf"^[ \t]*+(?:[#>]{{1,6}}+[ \t]*+)?[*_\[(]{{0,3}}{_ROLE}(?: ?\d)?[*_\])]{{0,3}}[ \t]*+(?::|$)"
-    r"|^[ \t]*+(?:[*_#]{1,4}+[ \t]*+)?(?:question|instruction|instructions|input|response|prompt|query|answer)"
+    r"|^[ \t]*+(?:[*_#]{1,4}+[ \t]*+)?(?:question|instruction|instructions|input|response|prompt|query"
+    r"|answer)"
     r"[*_]{0,2}[ \t]*+:",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -43,16 +44,22 @@ _OTHER_LETTER = re.compile(r"^[ \t]*+[*_]{0,2}[B-PR-Z][*_]{0,2}[ \t]*+[:.]", re.
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 
 _PREAMBLE = re.compile(
-    r"(?:sure(?: thing)?|certainly|of course|absolutely|definitely|great|ok|okay|alright|all right|yes|yep|no problem"
-    r"|got it|understood|hello|hi|hey|hi there|hello there|greetings|well|so|right|gladly|with pleasure|my pleasure"
-    r"|good (?:morning|afternoon|evening|day)|ah|oh|hmm|thanks|thank you)\b(?:[!,.:;–—]| ?- | (?:i|here|there|let|thing)\b)"
+    r"(?:sure(?: thing)?|certainly|of course|absolutely|definitely|great|ok|okay|alright|all right|yes"
+    r"|yep|no problem"
+    r"|got it|understood|hello|hi|hey|hi there|hello there|greetings|well|so|right|gladly|with pleasure"
+    r"|my pleasure"
+    r"|good (?:morning|afternoon|evening|day)|ah|oh|hmm|thanks|thank you)\b"
+    r"(?:[!,.:;–—]| ?- | (?:i|here|there|let|thing)\b)"
     r"|(?:that's an? |what an? )?(?:great|good|excellent|interesting|nice) question\b"
     r"|here(?:'s| is| are| you go)\b|(?:as|i'm|i am|being) an? (?:ai|artificial|language|large)\b"
-    r"|i(?:'d| would) (?:be|love|like) (?:happy|glad|to)\b|i(?:'m| am) (?:happy|glad|here) to\b|(?:happy|glad) to help\b"
+    r"|i(?:'d| would) (?:be|love|like) (?:happy|glad|to)\b|i(?:'m| am) (?:happy|glad|here) to\b"
+    r"|(?:happy|glad) to help\b"
     r"|i(?:'ll| will| can) (?:help|answer|explain|tell|give|gladly)\b|let me\b|let's\b|allow me\b"
     r"|thank(?:s| you) for (?:your|asking|the)\b|(?:the |my )?(?:answer|response|reply)(?: is\b|:)"
-    r"|you(?:'ve| have)? asked\b|to answer (?:your|this|the)\b|in (?:response|answer) to\b|(?:below|the following) (?:is|are)\b"
-    r"|you(?:'re| are) (?:asking|welcome)\b|based on (?:your|the) (?:question|request|prompt)\b|regarding your\b",
+    r"|you(?:'ve| have)? asked\b|to answer (?:your|this|the)\b|in (?:response|answer) to\b"
+    r"|(?:below|the following) (?:is|are)\b"
+    r"|you(?:'re| are) (?:asking|welcome)\b|based on (?:your|the) (?:question|request|prompt)\b"
+    r"|regarding your\b",
     re.IGNORECASE,
 )
 _LONGEST_PHRASE = 30

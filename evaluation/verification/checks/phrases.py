@@ -72,7 +72,8 @@ _CLAUSE_END = re.compile(
     r"[.,;:!?](?=\s|\Z)|[\n()–—]|\s-+\s|\b(?:but|and|because|as|so|although|though|while|whereas|mais|et)\b"
 )
 _DENIED = re.compile(
-    r"\b(?:not(?! only)|never|no(?! doubt\b| question\b)|nor|neither|without|cannot|except|unlike|nothing|pas|jamais|nicht|kein\w*|não|non|не|niet|inte|ikke"
+    r"\b(?:not(?! only)|never|no(?! doubt\b| question\b)|nor|neither|without|cannot|except|unlike|nothing"
+    r"|pas|jamais|nicht|kein\w*|não|non|не|niet|inte|ikke"
     r"|(?:instead|rather|other|different|far|anything) (?:of|than|from|but))\b|n't\b|不是|而非|并非"
 )
 _CONCEDED = re.compile(
@@ -80,21 +81,27 @@ _CONCEDED = re.compile(
 )
 """A clause that says something else: `Although Sydney is larger, Canberra is the capital.`"""
 _TAKEN_BACK = re.compile(
-    r"\b(?:said|say|saying|says|stated?|stating|claim(?:ed|ing)?|wrote|told|thought|gave|wrong(?:ly)?|(?:in)?correct(?:ly|ed|ing)?"
-    r"|(?:many|most|some|people|often|commonly|popularly|widely|might|may) (?:\w+ )?(?:think|thought|believed?|assumed?|guess|say|expect)"
+    r"\b(?:said|say|saying|says|stated?|stating|claim(?:ed|ing)?|wrote|told|thought|gave|wrong(?:ly)?"
+    r"|(?:in)?correct(?:ly|ed|ing)?"
+    r"|(?:many|most|some|people|often|commonly|popularly|widely|might|may) (?:\w+ )?"
+    r"(?:think|thought|believed?|assumed?|guess|say|expect)"
     r"|mistake(?:n|nly)?|error|earlier|previous(?:ly)?|before|initial(?:ly)?|first|originally|from)\b"
 )
 _CORRECTED = re.compile(
-    r"(?:[^.!?\n]{0,40}(?:\.\.\.|…|[—–-]))?\W*(?:sorry|wait|oops|correction|i meant?|scratch that|or rather|actually,? no|no(?=,))\b"
+    r"(?:[^.!?\n]{0,40}(?:\.\.\.|…|[—–-]))?\W*(?:sorry|wait|oops|correction|i meant?|scratch that"
+    r"|or rather|actually,? no|no(?=,))\b"
     r"|[^.!?\n]{0,40}[.!?]\s+(?:sorry|wait|oops|actually|correction|scratch that)\b(?!\s+(?:for|until))"
 )
 _DENIED_LATER = re.compile(
-    r"[^.!?\n]{0,60}\b(?:but|though|although|however),? (?:it|that|this|he|she|they)(?: is| are| was| were)?(?: not|n't)\b"
-    r"|\W*(?:is|are|was|were)(?: not|n't)\b|\W*(?:is|was) (?:my|a|the) (?:first|initial|common) (?:guess|thought|mistake|misconception)\b"
+    r"[^.!?\n]{0,60}\b(?:but|though|although|however),? (?:it|that|this|he|she|they)"
+    r"(?: is| are| was| were)?(?: not|n't)\b"
+    r"|\W*(?:is|are|was|were)(?: not|n't)\b|\W*(?:is|was) (?:my|a|the) (?:first|initial|common) "
+    r"(?:guess|thought|mistake|misconception)\b"
 )
 _SENTENCE_END = re.compile(r"(?<!\.)[.!?](?=\s|\Z)|\n")
 _WRONG = re.compile(
-    r"\W*(?:\w+\W+){0,3}?(?:is|was|are|were|being)\W+(?:\w+ )?(?:wrong|incorrect|false|an? (?:mistake|error)|not (?:right|correct|true))\b"
+    r"\W*(?:\w+\W+){0,3}?(?:is|was|are|were|being)\W+(?:\w+ )?"
+    r"(?:wrong|incorrect|false|an? (?:mistake|error)|not (?:right|correct|true))\b"
 )
 
 

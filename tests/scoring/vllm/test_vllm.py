@@ -162,7 +162,8 @@ def test_one_program_serves_all_tasks(
 LINE = '{"number": 0, "tokens": [], "reason": "eos"}'
 PROGRAMS = {
     "hangs": ("echo it begins; exec sleep 3600", "printed nothing for 1 s and was stopped, with 0 of 1"),
-    "prints for a while": (f"for i in 1 2 3 4 5; do sleep 0.3; echo .; done; echo '{LINE}' >> answers.jsonl", None),
+    "prints for a while": (f"for i in 1 2 3 4 5; do sleep 0.3; echo .; done; echo '{LINE}' >> "
+                           f"answers.jsonl", None),
     "has written all": (f"echo '{LINE}' >> answers.jsonl; exec sleep 3600", None),
 }  # fmt: skip
 

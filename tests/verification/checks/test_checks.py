@@ -75,11 +75,13 @@ def test_what_cannot_be_seen_changes_no_verdict_on_words(text: str) -> None:
 
 
 LONG = [
-    *((ONE_OF_EACH, one, 300_000, 10) for one in ("(", "[", "{", "```\n(", '{"a":', "[1,", "f(", "**", "[a](")),
+    *((ONE_OF_EACH, one, 300_000, 10) for one in ("(", "[", "{", "```\n(", '{"a":', "[1,", "f(", "**",
+        "[a](")),
     *((ONE_OF_EACH, unit, 1_000_000, 30) for unit in ("* ", "I can't. ", "\0", "- some more words\n")),
 ]  # fmt: skip
 ENDLESS = [
-    *((ALL, unit, 10_000, 2) for unit in (".", "…", " ", "\n", "* ", "1. ", "i can't ", "a", "<|", "```\n", "(")),
+    *((ALL, unit, 10_000, 2) for unit in (".", "…", " ", "\n", "* ", "1. ", "i can't ", "a", "<|",
+        "```\n", "(")),
     *sample(2, LONG),
 ]  # fmt: skip
 

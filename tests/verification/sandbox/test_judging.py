@@ -70,7 +70,8 @@ def test_tests_that_cannot_be_run_are_no_failure(tests: dict[str, Any], reason: 
 
 
 @pytest.mark.parametrize(
-    "program", ["f = None", "f = 5", "", "raise ImportError", "import sys\nsys.modules.clear()", "from os import getpid as f"]
+    "program", ["f = None", "f = 5", "", "raise ImportError", "import sys\nsys.modules.clear()",
+        "from os import getpid as f"]
 )  # fmt: skip
 def test_a_program_cannot_choose_not_to_be_judged(program: str) -> None:
     assert _run(program, "assert f(1) == 2").passed is False
@@ -78,9 +79,15 @@ def test_a_program_cannot_choose_not_to_be_judged(program: str) -> None:
 
 
 def test_nothing_is_left_for_the_next_program() -> None:
-    first = "import math, sys\nmath.pi = 4\nsys.stash = 1\nimport builtins\nbuiltins.stash = 1\ndef f(x): return x"
+    first = (
+        "import math, sys\nmath.pi = 4\nsys.stash = 1\nimport builtins\nbuiltins.stash = 1\ndef f(x): "
+        "return x"
+    )
     assert _run(first, "assert f(1) == 1") == ProgramVerdict(True)
-    second = "import math, sys\ndef f(x): return math.pi < 4 and not hasattr(sys, 'stash') and 'stash' not in dir(__builtins__)"
+    second = (
+        "import math, sys\ndef f(x): return math.pi < 4 and not hasattr(sys, 'stash') and 'stash' "
+        "not in dir(__builtins__)"
+    )
     assert _run(second, "assert f(1)") == ProgramVerdict(True)
 
 
