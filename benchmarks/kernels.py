@@ -104,7 +104,7 @@ def _move(graph: Any) -> None:
 
 
 def measure(code: str, capability: int) -> dict[str, Any]:
-    """Count the kernels of generated code; for Triton's, measure shared memory and spills of the best tiles."""
+    """Count the kernels of generated code; of Triton's, measure shared memory and spills."""
     calls = code[code.index("def call(") :]
     launched = re.findall(r"(\w+)\.run\(", calls)
     libraries = re.findall(r"extern_kernels\.\w+\(|torch\.ops\.\w+\.\w+\.\w+\(", calls)

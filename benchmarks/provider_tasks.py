@@ -39,15 +39,17 @@ LEFT_OUT = """
 ## Packages that lm-evaluation-harness's environment lacks
 
 lm-evaluation-harness has 13,123 tasks, whose definitions name 414 files of code. 28 of these files do what is
-refused above. The code of 118 tasks cannot be imported. An error then names the missing package; install it into
-`.venv-lm-eval` to use the task.
+refused above. The code of 118 tasks cannot be imported. An error then names the missing package;
+install it into `.venv-lm-eval` to use the task.
 
 | missing | tasks |
 |---|---|
 | `torch` (2 GB), `bert_score` with it | `evalita-mp`, `norsumm`, `mimic_repsum` |
-| modules that transformers 5 and datasets 5 removed | `coqa`, `record`, `xquad`, `norquad`, `scrolls`, `bec2016eu` |
+| modules that transformers 5 and datasets 5 removed | \
+`coqa`, `record`, `xquad`, `norquad`, `scrolls`, `bec2016eu` |
 | data fetched from the network on import | `meddialog`, `evalita-sp`, `niah` (RULER) |
-| planners, `spacy`, `emoji`, `pymorphy3`, SWI-Prolog | `acp_*_gen`, `ifeval_ca`, `ja_leaderboard_xlsum`, `libra`, `slr_bench` |
+| planners, `spacy`, `emoji`, `pymorphy3`, SWI-Prolog | \
+`acp_*_gen`, `ifeval_ca`, `ja_leaderboard_xlsum`, `libra`, `slr_bench` |
 """
 
 ROWS = 20
@@ -145,12 +147,12 @@ def page(rows: Sequence[Tried]) -> str:
         "",
         "This page lists which tasks of lighteval and lm-evaluation-harness work here, and which are "
         "refused.",
-        "`python -m benchmarks.provider_tasks` generates it. It renders each task on the first rows of "
-        "its dataset. The task's",
+        "`python -m benchmarks.provider_tasks` generates it. It renders each task on the first rows "
+        "of its dataset. The task's",
         "metrics then verify its own golds, an empty answer and a wrong answer.",
         "",
-        "A bare gold need not pass if a metric requires a format. Instructions have no golds; an empty "
-        "answer, or",
+        "A bare gold need not pass if a metric requires a format. Instructions have no golds; an "
+        "empty answer, or",
         "what the task names instead, replaces them. Tasks that are not listed were not tried.",
     ]
     for name in dict.fromkeys(row.provider for row in rows):

@@ -18,7 +18,7 @@ from evaluation.files import write_text
 from evaluation.settings.yaml_files import read_yaml
 
 OWN = ("demo_clusters.yaml", "demo_verified.yaml")
-"""Suites of the demo's own; generation tasks among them, as those of the suites are too hard for its model."""
+"""Suites of the demo's own; they have generation tasks, as those of the suites are too hard for its model."""
 
 TOKENS = 768
 """Tokens of a slice, in place of 5,000,000."""

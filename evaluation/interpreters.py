@@ -133,7 +133,7 @@ class Running:
         return self._process.poll() is None
 
     def ended(self) -> ProgramEnd:
-        """Return how the program ended (exit code None: it still runs), with the last line that it printed."""
+        """Return how the program ended (exit code None: it still runs), with its last printed line."""
         code = self._process.poll()
         if code is not None:
             self._reader.join(_LAST_WORDS_SECONDS)

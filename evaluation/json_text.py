@@ -1,6 +1,7 @@
 """Reads JSON strictly: in UTF-8 only, and without repeated keys; finds text that no file can hold."""
 
 import json
+from collections import Counter
 from typing import Any
 
 
@@ -36,8 +37,8 @@ def is_unicode(text: str) -> bool:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
         raise ValueError(f"the key {twice[:40]!r} appears twice")
     return table
 

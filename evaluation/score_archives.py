@@ -42,7 +42,7 @@ def file_bytes(path: Path) -> bytes | None:
 
 
 def member_bytes(archive: Path, name: str) -> bytes | None:
-    """Return the bytes of a file in an archive, None if missing or damaged; set aside what cannot be listed."""
+    """Return the bytes of a file in an archive, None if missing or damaged; set unlistable ones aside."""
     try:
         with _damage_as_error(), zipfile.ZipFile(archive) as opened:
             known = name in opened.namelist()

@@ -1,4 +1,4 @@
-"""What earlier versions had and this one lacks: each name is refused with a sentence on what to do instead."""
+"""What earlier versions had: each name is refused with a sentence on what to do instead."""
 
 from typing import Literal
 

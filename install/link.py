@@ -1,4 +1,4 @@
-"""In a wheel `evaluation/checkout/evaluation/__init__.py`: the package itself, for a Python that finds only this."""
+"""The package itself in a wheel, `evaluation/checkout/evaluation/`, for a Python that finds only this."""
 
 from pathlib import Path
 

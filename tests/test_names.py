@@ -8,6 +8,7 @@ from tests.conftest import ROOT
 
 FILES = sorted((ROOT / "evaluation").rglob("*.py"))
 VAGUE = {"asked", "found", "known", "made", "one", "own"}
+COLUMNS = 110
 MOST = 5
 """Uses of such a name in 1,000 lines; well-kept code of the field has 0 to 5."""
 
@@ -34,6 +35,14 @@ def test_vague_names_are_rare() -> None:
                 uses[name] += 1
     assert uses.keys() == VAGUE
     assert {name: count for name, count in uses.items() if count * 1000 > MOST * lines} == {}
+
+
+def test_no_line_is_longer_than_a_screen() -> None:
+    rooms = ("evaluation", "demo", "benchmarks", "install", "workflow", "tests")
+    paths = [p for room in rooms for end in ("*.py", "*.smk") for p in (ROOT / room).rglob(end)]
+    lines = {path: path.read_text(encoding="utf-8").splitlines() for path in paths}
+    assert len(paths) > 800
+    assert {path for path, own in lines.items() if max(map(len, own), default=0) > COLUMNS} == set()
 
 
 def test_files_and_functions_are_as_short_as_contributing_says() -> None:

@@ -5,6 +5,8 @@ import re
 from graphlib import TopologicalSorter
 
 from tests.conftest import ROOT
+from tests.rooms import AT_MOST
+from tests.rooms import rooms as lines_of_rooms
 
 PACKAGE = ROOT / "evaluation"
 ENTRIES = {"__init__", "__main__"}
@@ -46,6 +48,12 @@ def floors() -> dict[str, int]:
 def test_the_table_has_each_package() -> None:
     tops = {module.split(".")[1] for module in IMPORTS if "." in module}
     assert floors().keys() == tops - ENTRIES
+
+
+def test_each_package_is_in_a_room() -> None:
+    rooms = {part for room in AT_MOST for part in room.split()}
+    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} <= rooms
+    assert sum(lines_of_rooms().values()) > 20_000
 
 
 def test_packages_import_from_those_above_them() -> None:

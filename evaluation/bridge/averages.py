@@ -50,7 +50,7 @@ class Scatter(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """A part of a difference's noise; the variance of one checkpoint enters `times`: 1/k for a mean over k."""
+    """A part of a difference's noise; the variance of one checkpoint enters `times`: 1/k for a mean of k."""
 
     times: float
     scatter: Scatter
@@ -167,7 +167,7 @@ def _mean_item(sides: Sequence[TierResults], items: Sequence[Item]) -> Item:
 
 
 def _mean_units(sides: Sequence[TierResults], units: Sequence[Units | None]) -> Units | None:
-    """Return units with the mean of each metric that all have, over units that all judged; raise ResultsError."""
+    """Return units with the mean of each metric that all have, if all judged them; raise ResultsError."""
     known = [one for one in units if one is not None]
     if len(known) < len(units):
         return None

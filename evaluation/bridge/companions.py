@@ -1,4 +1,4 @@
-"""What an objective's interval says, and what accompanies it: secondary metric, recipe, what limits a mean."""
+"""What accompanies an objective's interval: a secondary metric, the recipe, what limits a mean."""
 
 import math
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ _MUCH = 0.4
 
 
 def limited_by(delta: Delta, alpha: float) -> str | None:
-    """Return what limits a mean that one item dominates, and what would be detectable otherwise; None if not less."""
+    """Return what limits a mean that one item dominates, and what would be detectable otherwise, if less."""
     parts, weights = delta.estimate.parts, delta.estimate.weights
     shares = delta.estimate.shares
     if len(parts) < 3 or max(shares.values(), default=0.0) < max(_MUCH, 1.5 / len(parts)):

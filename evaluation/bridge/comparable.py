@@ -165,9 +165,8 @@ def _rows(side: TierResults) -> str | None:
 def _same(what: str, mine: object, other: object, ours: object, theirs: object) -> None:
     if mine != other:
         raise BridgeError(
-            f"{what}: {_shown(mine, other)} in {ours}, but {_shown(other, mine)} in {theirs}; they must "
-            f"not be "
-            f"compared: {AGAIN}"
+            f"{what}: {_shown(mine, other)} in {ours}, but {_shown(other, mine)} in {theirs}; they "
+            f"must not be compared: {AGAIN}"
         )
 
 

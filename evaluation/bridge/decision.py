@@ -56,7 +56,7 @@ def loss_in_margins(row: ObjectiveRow) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """All steps of a stage; `alphas` are the objectives', `headline` is the index of the objective that ranks.
+    """All steps of a stage; `alphas` are the objectives', `headline` the index of the one that ranks.
 
     `decisive` holds each step's uncorrected headline delta; `awaited` is the number of steps still to come.
     """

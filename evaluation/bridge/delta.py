@@ -22,7 +22,7 @@ def group_item(group: str) -> str:
 
 
 def is_mean(tier: TierName, item: str) -> bool:
-    """Return whether a row is of all items, or of a group of them; a category of a tier of rates is an item."""
+    """Return whether a row is of all items, or of a group of them; categories of rates are items."""
     return item == OVERALL or (item.endswith(_GROUP) and not TIERS[tier].rates)
 
 
@@ -104,7 +104,7 @@ def delta_of(
     estimate: Estimate,
     headline: str | None = None,
 ) -> Delta:
-    """Return the delta of a metric, not corrected; primary for a headline of an item, or a rate over all units.
+    """Return the uncorrected delta of a metric; a headline of an item or a rate of all units is primary.
 
     Args:
         values: The value of our side and that of the bridge.

@@ -232,7 +232,7 @@ def estimates_of(
 
 
 def _link(metric: Metric, base: Ratio, ours: Ratio, theirs: Ratio) -> Link:
-    """Return how the difference of a metric follows from that of its base, a ratio with the same numerator."""
+    """Return how a metric's difference follows from that of its base, which has the same numerator."""
     if metric.link == "exp":
         return Link("exp", math.exp(theirs.value))
     assert base.weights is not None

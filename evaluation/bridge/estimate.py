@@ -42,7 +42,7 @@ class PairCounts(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A rising function by which one difference follows from another: factor * x, or factor * (exp(x) - 1)."""
+    """A rising function from one difference to another: factor * x, or factor * (exp(x) - 1)."""
 
     name: Literal["linear", "exp"]
     factor: float
@@ -144,7 +144,7 @@ UNDECIDABLE = "undecidable: the interval holds every possible difference"
 
 
 def limited(estimate: Estimate, limit: float | None) -> Estimate:
-    """Return an estimate whose interval and MDE are cut at what is possible, the largest size of such a difference."""
+    """Return an estimate whose interval and MDE are cut at the largest possible size of such a difference."""
     if limit is None or estimate.low is None or estimate.high is None:
         return replace(estimate, limit=limit)
     mde = None if estimate.mde is None else min(limit, estimate.mde)

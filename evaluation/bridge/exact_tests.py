@@ -22,8 +22,8 @@ from evaluation.bridge.estimate import PairCounts, quantile
 from evaluation.metrics.variance import Floats
 
 _HALVINGS = 50
-"""Halvings that find a root in an interval of at most 2 to the last digit. Importing scipy.optimize would take
-longer, in each step's own process."""
+"""Halvings that find a root in an interval of at most 2 to the last digit. Importing scipy.optimize
+would take longer, in each step's own process."""
 
 _UNLIKELY = 1e-4
 """Probability that the true rate of losses is outside the interval that the exact test searches."""

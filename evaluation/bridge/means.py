@@ -14,7 +14,7 @@ from evaluation.settings.tiers import TIERS
 
 
 def _macro(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
-    """Return the mean of one metric over items, which is not primary; without weights, all have the same weight."""
+    """Return the mean of one metric over items, which is not primary; without weights all weigh the same."""
     weights = weights or {row.item: 1 / len(rows) for row in rows}
     return replace(
         rows[0],
@@ -88,9 +88,8 @@ def decisive_deltas(
                 "per-item tables, or leave `metric` out"
             )
         raise BridgeError(
-            f"{key}: it is on {place}, of which the two sides have no item in common, or weigh the items "
-            f"differently; "
-            f"run the workflow to its end; if that does not help, {AGAIN}"
+            f"{key}: it is on {place}, of which the two sides have no item in common, or weigh the "
+            f"items differently; run the workflow to its end; if that does not help, {AGAIN}"
         )
     return own, headline
 
@@ -130,7 +129,7 @@ def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | 
 
 
 def secondary_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | None:
-    """Return the delta of the headline's companion, if any; None if the objective names a secondary metric."""
+    """Return the delta of the headline's companion, if any; None for an objective on a secondary metric."""
     companion = TIERS[objective.tier].companion
     if companion is None or objective.decided_on.is_secondary:
         return None

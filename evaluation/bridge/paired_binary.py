@@ -134,7 +134,7 @@ def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
 
 
 def detectable(estimate: Estimate, alpha: float) -> float | None:
-    """Return the minimum detectable effect (MDE) of an estimate at another alpha; None where there is none."""
+    """Return the minimum detectable effect (MDE) of an estimate at another alpha, if it has one."""
     if estimate.se is None or estimate.mde is None:
         return None
     if estimate.base is not None and estimate.link is not None:
@@ -176,7 +176,7 @@ def _note(discordant: int, n: int, unit: str) -> str:
 
 
 def _exact_detectable(estimate: Estimate, alpha: float) -> float | None:
-    """Return the d for which the exact test finds a difference with probability POWER; None for too few items.
+    """Return the d for which the exact test finds a difference with probability POWER; None for few items.
 
     At least the d for which so many of n items change in one direction that the test can reject:
     P(Binomial(n, d) >= k) = POWER, with k the smallest for which 2 * 0.5^k < alpha.

@@ -1,4 +1,4 @@
-"""The results of two checkpoints as pairs: of tiers, of items, of the units that were judged on both sides."""
+"""The results of two checkpoints as pairs of tiers, of items, and of units that both sides judged."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace

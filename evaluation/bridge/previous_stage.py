@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def previous_deltas(plan: StagePlan, bridge: Results) -> Iterator[list[Delta]]:
-    """Yield the deltas of each last checkpoint of the bridge's stage against the bridge, of items that both have."""
+    """Yield the deltas of each last checkpoint of the bridge's stage against it, of items that both have."""
     for folder in previous_folders(plan):
         tiers = [name for name in tiers_in(folder) if name in bridge.tiers]
         try:

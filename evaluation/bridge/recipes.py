@@ -54,7 +54,7 @@ def of_recipe(estimate: Estimate, ours: Scatter | None, bridge: Scatter | None) 
 def of_two_runs(
     matched: Sequence[Estimate], item: str, alpha: float = ALPHA
 ) -> tuple[Estimate, int] | None:
-    """Return the mean difference of the last matched checkpoints of two runs, with their noise, and their number.
+    """Return the mean difference of the last matched checkpoints of two runs, its noise, and their number.
 
     Args:
         matched: Difference of the runs at each matched checkpoint, in ascending steps.
@@ -81,7 +81,7 @@ def of_two_runs(
 
 
 def item_noise(of_steps: Sequence[Sequence[Delta]]) -> Iterator[NoiseRow]:
-    """Yield how much each item's headline varies between the last checkpoints of a stage, in ascending order."""
+    """Yield how much each item's headline varies between the last checkpoints, in ascending order."""
     columns: dict[tuple[str, str, str], list[Estimate]] = {}
     for deltas in of_steps:
         for delta in deltas:

@@ -2,9 +2,10 @@
 
 The headline is the stage's first `improve` objective (its first objective if it has none). The
 recommended step has the best headline among the steps that meet all objectives. If no step is shown to
-meet them, the best candidate is named instead: the best headline among undecided steps, else among steps
-that break no `keep` objective, else the step whose largest loss, in units of its margin, is smallest. Steps that are
-not significantly worse than the chosen one (see `simultaneous_intervals`) are listed with it.
+meet them, the best candidate is named instead: the best headline among undecided steps, else among
+steps that break no `keep` objective, else the step whose largest loss, in units of its margin, is
+smallest. Steps that are not significantly worse than the chosen one (see `simultaneous_intervals`) are
+listed with it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -158,7 +159,7 @@ def _corrected_for(decision: Decision, *, is_open: bool) -> str:
 
 
 def no_step(stage: str, why: str) -> dict[str, Any]:
-    """Return the content of `recommendation.json` where no step is recommended, with the reason for people."""
+    """Return the content of `recommendation.json` where no step is recommended, with the reason."""
     return {"stage": stage, "step": None, "meets": None, "why": why, "similar": [], "others": []}
 
 
@@ -173,7 +174,7 @@ def _headline_values(objective: ObjectiveRow) -> dict[str, Any]:
 def _not_behind(
     decision: Decision, best: JudgedStep, pool: Sequence[JudgedStep]
 ) -> list[dict[str, Any]]:
-    """Return the pool's steps that are not significantly worse than the best one, with simultaneous intervals."""
+    """Return the pool's steps that are not significantly worse than the best, with simultaneous intervals."""
     place = {step.step: i for i, step in enumerate(decision.steps)}
     chosen, headline = place[best.step], decision.headline
     ranking = decision.ranking(chosen) if len(pool) > 1 else None

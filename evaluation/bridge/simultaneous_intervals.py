@@ -142,7 +142,7 @@ def simultaneous_alpha(
         return alpha / count
     dfs = [estimate.df for estimate in estimates if estimate.df is not None]
     df = max(dfs) if len(dfs) == len(estimates) else None  # alpha is lowest for the largest
-    # A fixed point of alpha * wanted / joint error. The search starts at Bonferroni's, which is never too large.
+    # A fixed point of alpha * wanted / joint error. Bonferroni's, where it starts, is never too large.
     # The joint error grows at most in proportion to alpha, as more misses coincide, so a round never passes
     # the fixed point: wherever the search ends, the intervals hold simultaneously.
     errors, each_alpha = _JointErrors(cov, df), alpha / count
@@ -174,7 +174,7 @@ class _JointErrors:
         self.squares = np.ones(_ALPHA_DRAWS) if df is None else dice.chisquare(df + 1, _ALPHA_DRAWS)
 
     def of(self, alpha: float) -> float:
-        """Return the probability, from draws, that one interval or more of this error rate misses the truth."""
+        """Return how often, among draws, an interval or more of this error rate misses the truth."""
         limit = quantile(1 - alpha / 2, self.df)
         tail = self.place * alpha / 2
         if self.df is None:

@@ -120,7 +120,7 @@ def _batch_skewness(influence: Floats, variance: Variance) -> float:
 
 
 def unpaired_difference(ours: Estimate, theirs: Estimate) -> Estimate:
-    """Return the difference of two samples' estimates, if both have an interval; degrees of freedom by Welch."""
+    """Return the difference of two estimates, if both have an interval; degrees of freedom by Welch."""
     value = ours.value - theirs.value
     n, units = ours.n + theirs.n, ours.units + theirs.units
     a, b = ours.variance, theirs.variance
@@ -144,7 +144,7 @@ def _scaled_units(variance: Variance) -> Floats:
 
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return Holm's adjusted p-values of a family of tests by the same names; None does not count as a test."""
+    """Return Holm's adjusted p-values of a family of tests by name; None does not count as a test."""
     tests = sorted((p, name) for name, p in p_values.items() if p is not None)
     adjusted: dict[str, float | None] = dict.fromkeys(p_values)
     largest = 0.0

@@ -7,11 +7,11 @@ that a gain is positive, with its 95 % interval [low, high]:
     keep within m   met: low >= -m         not met: high < -m      else undecided
 
 `keep` is a test of non-inferiority. Where few items differ, low and high are adjusted to agree with the
-exact test at the margin. A regression is an item that is significantly worse (for a `keep`: by more than
-the margin). It is tested in the same family as the flags of the table of deltas (Holm's correction over
-all slices, tasks and rates of the step, at ALPHA for any number of steps); the items of an objective on a
-secondary metric are a family of their own. A regression makes a `keep` not met, since a mean may hide it. For an `improve` it is only
-listed, as gains elsewhere may be worth it.
+exact test at the margin. A regression is an item that is significantly worse (for a `keep`: by more
+than the margin). It is tested in the same family as the flags of the table of deltas (Holm's correction
+over all slices, tasks and rates of the step, at ALPHA for any number of steps); the items of an
+objective on a secondary metric are a family of their own. A regression makes a `keep` not met, since a
+mean may hide it. For an `improve` it is only listed, as gains elsewhere may be worth it.
 
 A tier's secondary metrics change with every question; an accuracy changes only with questions whose
 verdict changes. They belong to no family of tests and change no verdict. Where an objective is undecided
@@ -65,7 +65,7 @@ def objective_verdicts(
 
 
 def conjunction(verdicts: Sequence[ObjectiveVerdict]) -> ObjectiveVerdict | None:
-    """Return the verdict of a step: `not met` if one is, `met` if all are, else `undecided`; None without any."""
+    """Return a step's verdict: `not met` if one is, `met` if all are, else `undecided`; None without any."""
     if not verdicts:
         return None
     if "not met" in verdicts:
@@ -125,7 +125,7 @@ def _held_to_margin(estimate: Estimate, objective: Objective, sign: int, alpha: 
 def _regressions(
     objective: Objective, parts: Sequence[Delta], deltas: Sequence[Delta]
 ) -> tuple[str, ...]:
-    """Return the names of an objective's items that are significantly worse, for a `keep` by more than its margin.
+    """Return an objective's items that are significantly worse, for a `keep` by more than its margin.
 
     They are tested in the step's family; secondary metrics, which are not in it, are a family of their own.
     A regression speaks against a step, so it is tested at ALPHA however many steps there are: a smaller
@@ -176,7 +176,7 @@ def worse_in_words(want: str, regressions: Sequence[str]) -> str:
 
 
 def detectable_in_words(metric: Metric, mde: float) -> str:
-    """Return which changes an undecided objective could have detected, as part of a sentence without subject."""
+    """Return which changes an undecided objective could have detected, without the sentence's subject."""
     if metric.unit == "fraction" and mde >= 1:
         return "could not detect any change"
     return f"could only detect changes of {metric.change(mde, sign='')} or more"

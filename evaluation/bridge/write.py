@@ -1,4 +1,4 @@
-"""Write deltas, verdicts and recommendations of steps and stages; see `results.deltas_file` and `results.stage_files`."""
+"""Write deltas, verdicts and recommendations (`results.deltas_file`, `results.stage_files`)."""
 
 import logging
 from collections.abc import Mapping, Sequence

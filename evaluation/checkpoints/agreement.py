@@ -64,8 +64,7 @@ def _check_revision(plan: StagePlan, checkpoint: Checkpoint) -> None:
         raise CheckpointError(
             f"{checkpoint.path}: trained with revision {trained!r} of tokenizer {name!r}, but {plan.name} is "
             f"evaluated with {wanted.revision or 'main'!r}; set "
-            f"{plan.tokenizer_key or 'tokenizer'}.revision: "
-            f"{trained}, or {_also_known_as(plan, [same])}"
+            f"{plan.tokenizer_key or 'tokenizer'}.revision: {trained}, or {_also_known_as(plan, [same])}"
         )
 
 

@@ -96,8 +96,8 @@ def _unexpected_parameter(parameter: Parameter, arch: Architecture) -> Checkpoin
         )
     return CheckpointError(
         f"{path}: {parameter.name} is not a parameter of this configuration's "
-        f"{arch.transformers_model.class_name}; "
-        "correct the configuration, or remove the file if it is a leftover"
+        f"{arch.transformers_model.class_name}; correct the configuration, or remove the file if it "
+        "is a leftover"
     )
 
 

@@ -149,8 +149,8 @@ def _join(name: str, shards: list[Shard]) -> Parameter:
             )
     if dtype not in TORCH_NAMES:
         raise CheckpointError(
-            f"{first.path}: dtype {dtype}, expected one of {', '.join(TORCH_NAMES)}; save the weights in "
-            f"one of these"
+            f"{first.path}: dtype {dtype}, expected one of {', '.join(TORCH_NAMES)}; save the weights "
+            "in one of these"
         )
     problem = coverage_problem([pair.whole for shard in shards for pair in shard.pairs], shape)
     if problem is not None:

@@ -126,8 +126,7 @@ def _check_logits(
         )
     if len(shape) != 3 or shape[:2] != most[:2] or not 0 < shape[2] <= most[2]:
         raise CheckpointError(
-            f"{reference}: `{key}` has shape {shape}, but `input_ids` and the checkpoint require {most}; "
-            f"give logits of this checkpoint"
+            f"{reference}: `{key}` has shape {shape}, not {most}; give logits of this checkpoint"
         )
 
 
@@ -163,8 +162,7 @@ def _error(
         ours = output.logits[0, :, : expected.shape[-1]].double()
         if not (ours.isfinite().all() and expected.isfinite().all()):
             raise NonFiniteError(
-                f"{reference}: row {row}: logits are NaN or infinite; compare with a checkpoint whose "
-                f"logits are finite"
+                f"{reference}: row {row}: logits are NaN or infinite; compare with a finite checkpoint"
             )
         difference += float((ours - expected).square().sum())
         norm += float(expected.square().sum())

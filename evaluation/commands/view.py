@@ -59,7 +59,6 @@ def _configuration(options: argparse.Namespace) -> Config:
     if Path(config.results).resolve() != options.results.resolve():
         raise ConfigError(
             f"{options.results}: {stored[-1] if stored else options.config} is not the configuration of "
-            f"these results, "
-            f"but of {config.results}; name theirs by --config, or leave the folder out"
+            f"these results, but of {config.results}; name theirs by --config, or leave the folder out"
         )
     return config

@@ -28,8 +28,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         stage=False,
         usage="%(prog)s [options] -- SNAKEMAKE ARGUMENTS",
         epilog="Exit code 0: it ended as intended. 1: an evaluation or a page failed (its line has the "
-        "reason), or "
-        "it could not start. 130, 143: Ctrl-C, SIGTERM.",
+        "reason), or it could not start. 130, 143: Ctrl-C, SIGTERM.",
     )
     command.add_argument(
         "--interval",
@@ -99,7 +98,6 @@ def _arguments(given: list[str]) -> tuple[str, ...]:
     if not is_given:
         raise ConfigError(
             "Snakemake's options are missing. End the command with `-- --profile slurm_profile` on a "
-            "cluster, "
-            "or with `-- --cores 4` to run on this machine"
+            "cluster, or with `-- --cores 4` to run on this machine"
         )
     return tuple(given)

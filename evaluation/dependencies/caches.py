@@ -177,7 +177,7 @@ def _read_tokenizer(plan: StagePlan) -> dict[str, Any] | None:
 def definition_of(
     entry: CacheEntry, tokenizer: Mapping[str, Any] | None, define: Define | None = None
 ) -> str | None:
-    """Return the definition that the configuration gives an entry; None if it needs a tokenizer that is missing.
+    """Return the definition that the configuration gives an entry; None if its tokenizer is missing.
 
     Args:
         define: Returns a part of the definition; None for the whole.

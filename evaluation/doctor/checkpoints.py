@@ -31,7 +31,7 @@ _PARTLY_DELETED = (
 
 @dataclass(frozen=True)
 class Subjects:
-    """The checkpoints of some stages; `problems` has stages that cannot be listed, and half-deleted checkpoints."""
+    """The checkpoints of some stages; `problems` has stages that cannot be listed, and half-deleted ones."""
 
     to_score: tuple[Subject, ...]
     scored: int

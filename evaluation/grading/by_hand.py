@@ -24,7 +24,7 @@ from evaluation.verification.verdicts import Verdict, unless_unfinished
 def verify_by_hand(
     plan: StagePlan, name: str, path: Path
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Verify completions of a file, cut at the task's stop strings; return the lines with verdicts, and a summary.
+    """Verify completions of a file, cut at stop strings; return the lines with verdicts, and a summary.
 
     Args:
         path: JSONL file of completions in one of the formats of `completion_files`, or `-`.

@@ -200,7 +200,7 @@ def _pass_rate(
 def summarize_view(
     prompts: Sequence[SampledPrompt], view: str, others: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return what one verifier's verdicts show beside its pass rate, over the samples on which it did not fail.
+    """Return what a verifier's verdicts show beside its pass rate, over samples on which it did not fail.
 
     Args:
         others: Verifiers whose right answers show what this one does not find; all if not given.
@@ -251,7 +251,7 @@ def _bare_answer(verifier: AnyVerifier) -> Callable[[str], str] | None:
 
 
 def _meaning(verdict: Verdict, bare: Callable[[str], str]) -> str | None:
-    """Return one text for all right answers, and one for all spellings of a wrong answer; None for no answer."""
+    """Return one text for all right answers, and one for all spellings of a wrong one; None for no answer."""
     if verdict.answer is None:
         return None
     return "right" if verdict.credit == 1 else f"= {bare(verdict.answer)}"

@@ -140,7 +140,7 @@ def _verified(
 
 
 def _in_a_file_name(view: str) -> str:
-    """Return a view's name for file names, as a provider's metric may be called `a/b`; keys tell equal ones apart."""
+    """Return a view's name for file names: a metric may be called `a/b`; keys tell equals apart."""
     return re.sub(r"[^\w,@.-]", "_", view)
 
 

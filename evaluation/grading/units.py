@@ -1,4 +1,4 @@
-"""Stored scores and answers of each tier → what its blocks, questions and prompts contribute to each metric."""
+"""What blocks, questions and prompts contribute to each metric, by the stored scores and answers."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def block_units(tier: Tier, table: pa.Table, data: object) -> Units:
-    """Return a slice's blocks in the order of their numbers; `data` identifies the text, which slices may share."""
+    """Return a slice's blocks in order; `data` names the text, which slices may share."""
     rows = table.sort_by("block")
     ids = list(map(str, rows["block"].to_pylist()))
     sources = [] if data is None else [[f"{data} {block}" for block in ids]]
@@ -67,7 +67,7 @@ def probe_units(tier: Tier, rows: Sequence[PromptRow], rates: Iterable[str] = RA
 
 
 def by_headline(tier: Tier, units: ByItem) -> ByItem:
-    """Return the units of the headline, and those of categories, which the table has by the headline alone."""
+    """Return the units of the headline, and those of categories, which have the headline alone."""
     return {
         name: own
         if name is None

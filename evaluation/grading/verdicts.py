@@ -159,7 +159,7 @@ def check_errors(
 
 
 def run_verifiers(plan: StagePlan, jobs: Sequence[AnswerJob]) -> Iterator[tuple[int, Verdict]]:
-    """Yield the number of each job and its verdict, as computed; raise what `verify_all` and `score` raise."""
+    """Yield each job's number and verdict, as computed; raise what `verify_all` and `score` raise."""
     verifier_jobs: dict[int, VerifierJob] = {}
     provided: dict[Provided, list[int]] = {}
     for number, (verifier, document, text) in enumerate(jobs):

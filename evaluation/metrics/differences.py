@@ -16,7 +16,7 @@ Kind = Literal["credit", "measure", "ratio"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Differences:
-    """Paired differences of one metric over one item's units, (n,): all that is said of two sides follows from them.
+    """Paired differences of a metric over an item's units, (n,): all that is said of two sides follows.
 
     `amounts` are NaN where a unit could not be judged on both sides. `weights` are the denominators of a
     ratio. `passes` states that all credits, on both sides, are 0 or 1.

@@ -112,7 +112,7 @@ class _Groups:
 
 @lru_cache(maxsize=64)
 def shared_groups(layouts: tuple[Layout, ...]) -> tuple[Labels, ...] | None:
-    """Return the dependent groups of several items' units, numbered across items; None where they share none."""
+    """Return the dependent groups of several items' units, numbered across items; None if none is shared."""
     if sum(len(layout.names) for layout in layouts) == len(
         frozenset().union(*(o.names for o in layouts))
     ):

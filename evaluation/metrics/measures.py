@@ -1,8 +1,9 @@
 """Measures that detect smaller differences than accuracy does, from the same log-probabilities.
 
-An accuracy changes only where a question's outcome changes; these change with every question. `settings.tiers`
-has their names, units and directions, as secondary metrics next to Tier3's headline. For a question with
-log-probabilities l_c (sums over the tokens of candidate c, in nats) and the right answer g:
+An accuracy changes only where a question's outcome changes; these change with every question.
+`settings.tiers` has their names, units and directions, as secondary metrics next to Tier3's headline.
+For a question with log-probabilities l_c (sums over the tokens of candidate c, in nats) and the right
+answer g:
 
     gold_bits_per_byte    -l_g / (ln 2 * bytes of g): what the right answer costs, whatever the others
                           do (Magnusson et al., DataDecide, arXiv 2504.11393; Heineman et al., Signal
@@ -14,7 +15,8 @@ A task's value is the unweighted mean over its questions. Bytes are those of the
 candidate's text without a leading space, as `per_byte` counts them. Where several
 candidates are right, the best of them counts, and their probabilities add up.
 
-Where only the right answer is scored, all of its bytes count. Only the first of these measures exists then, and
+Where only the right answer is scored, all of its bytes count. Of these measures there is only the first
+then, and
 
     greedy                1 if every token of the right answer is the most likely one, else 0
 """
@@ -50,8 +52,8 @@ MEASURES = tuple(metric.name for metric in TIERS["tier3"].secondary)
 class Questions:
     """What was measured on the questions of a task, (questions,) each.
 
-    `outcomes` are by the way of comparing candidates, none where only right answers are scored; `measures` are by
-    the metric.
+    `outcomes` are by the way of comparing candidates, none where only right answers are scored;
+    `measures` are by the metric.
     """
 
     kind: TaskKind
@@ -100,7 +102,7 @@ def greedy(table: pa.Table) -> Floats:
 
 
 def summarize_questions(questions: Questions, primary: Normalization) -> dict[str, Any]:
-    """Return a task's accuracies by every way of comparing, of which `primary` gives the headline, and its measures.
+    """Return a task's accuracies by every way of comparing, the headline by `primary`, and its measures.
 
     `centered` is 0 at chance and 1 if all are right: (accuracy - chance) / (1 - chance).
 

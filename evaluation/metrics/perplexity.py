@@ -20,7 +20,7 @@ from evaluation.settings.tiers import TIERS
 
 
 def columns_of_blocks(table: pa.Table) -> dict[str, Floats]:
-    """Return the columns that metrics of blocks need, (blocks,) each; those that were not stored are missing."""
+    """Return the columns that metrics of blocks need, (blocks,) each, as far as they were stored."""
     return {
         name: table[name].to_numpy().astype(np.float64)
         for name in TIERS["tier2"].summed
@@ -44,8 +44,8 @@ def check_blocks(table: pa.Table) -> None:
     scored = int(table["tokens"].to_numpy().sum())
     if not scored or not table["bytes"].to_numpy().sum():
         raise ScoringError(
-            "no token of the slice is scored: its blocks are too short or empty; prefill it with a larger "
-            "`sequence_length`"
+            "no token of the slice is scored: its blocks are too short or empty; prefill it with a "
+            "larger `sequence_length`"
         )
     _perplexity(float(nats.sum() / scored))
 

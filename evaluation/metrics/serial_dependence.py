@@ -47,7 +47,7 @@ def variance_of(influence: Floats, layout: Layout) -> Variance:
 
 
 def serial_variance(influence: Floats) -> Variance:
-    """Return the variance of an estimate by influences in the text's order; never below that of independent ones."""
+    """Return the variance of an estimate by influences in text order, at least that of independent ones."""
     n = len(influence)
     independent = influence * math.sqrt(n / (n - 1))
     curvature = _spectral_curvature(influence)
@@ -59,7 +59,7 @@ def serial_variance(influence: Floats) -> Variance:
 
 
 def cosines(influence: Floats, count: int) -> Floats:
-    """Return the first cosine coefficients of influences, scaled so that their squares add up to the variance.
+    """Return the first cosine coefficients of influences; their squares add up to the variance.
 
     sum_t u_t cos(pi j (t + 1/2) / n) for j = 1.., by a Fourier transform of the even positions
     followed by the odd ones backwards.

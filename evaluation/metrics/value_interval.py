@@ -1,15 +1,15 @@
-"""The mean over the units of one checkpoint's item, with the standard error and the 95 % interval that belong to it.
+"""The mean over the units of a checkpoint's item, with its standard error and 95 % interval.
 
 Clusters, strata and source rows that several units ask count, as they do in differences (`variance`).
 
-All shares have Wilson's interval (JASA 22:209, 1927) for as many independent units as have the standard error,
-n = p (1 - p) / se^2 + 1, with Student's quantile for the degrees of freedom of that error (Korn and Graubard,
-Survey Methodology 24, 1998; Dean and Pagano, Journal of Survey Statistics and Methodology 3, 2015). Units that
-pass or fail and are in no groups have Wilson's own interval, as p gives their variance. Fractions such as
-pass@k vary less than passes, so their n is larger. Where all units have the same score, the variance is not
-known: there is no standard error, and n is the number of independent units. Means of such shares with others
-add up the squares of their distances to their bounds (Newcombe, Statistics in Medicine 17:873, 1998; Zou and
-Donner, Statistics in Medicine 27:1693, 2008).
+All shares have Wilson's interval (JASA 22:209, 1927) for as many independent units as have the standard
+error, n = p (1 - p) / se^2 + 1, with Student's quantile for the degrees of freedom of that error (Korn
+and Graubard, Survey Methodology 24, 1998; Dean and Pagano, Journal of Survey Statistics and Methodology
+3, 2015). Units that pass or fail and are in no groups have Wilson's own interval, as p gives their
+variance. Fractions such as pass@k vary less than passes, so their n is larger. Where all units have the
+same score, the variance is not known: there is no standard error, and n is the number of independent
+units. Means of such shares with others add up the squares of their distances to their bounds (Newcombe,
+Statistics in Medicine 17:873, 1998; Zou and Donner, Statistics in Medicine 27:1693, 2008).
 """
 
 import math
@@ -23,7 +23,7 @@ from evaluation.metrics.layout import Layout
 from evaluation.metrics.variance import LEVEL, Floats, Variance, influence_variance, wilson
 
 _ALIKE = 1e-9
-"""Scores that differ by less are alike, as is a probability that is 1e-48 for some answers and 0 for others."""
+"""Scores that differ by less are alike, as is a probability of 1e-48 for some answers, 0 for others."""
 
 
 class Interval(NamedTuple):
@@ -36,7 +36,7 @@ class Interval(NamedTuple):
 
 
 def standard_error(values: Floats, layout: Layout) -> float | None:
-    """Return the standard error of the mean; None for a single unit or cluster, or where all units are alike."""
+    """Return the mean's standard error; None for a single unit or cluster, or where all units are alike."""
     variance = _variance(values, layout)
     return math.sqrt(variance.value) if variance is not None and variance.value > 0 else None
 
@@ -81,7 +81,7 @@ def sum_of_shares(parts: Iterable[tuple[float, float, float]]) -> tuple[float, f
 
 
 def _variance(values: Floats, layout: Layout) -> Variance | None:
-    """Return the variance of the mean, exactly 0 where all units are alike; None where it cannot be estimated."""
+    """Return the mean's variance, exactly 0 where all units are alike; None where it cannot be estimated."""
     if len(values) < 2 or (layout.groups is not None and not layout.groups.any()):
         return None
     influence = (values - values.mean()) / len(values)

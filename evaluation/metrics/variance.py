@@ -2,7 +2,8 @@
 
     cluster    groups that were sampled, e.g. the passages that questions are about. Another sample would
                have other groups, so their sums vary: Var = G/(G-1) sum_c (sum_i u_i)^2; those that have
-               items in several strata vary as a whole, without the strata's means (Miller, "Adding error bars to evals", arXiv 2411.00640)
+               items in several strata vary as a whole, without the strata's means (Miller, "Adding
+               error bars to evals", arXiv 2411.00640)
     stratum    groups of a fixed list, e.g. MMLU's subjects. Another sample would have the same groups,
                so only variation within them counts: Var = sum_h n_h/(n_h-1) sum_i (u_i - u_h)^2,
                which is sum_h (n_h/n)^2 s_h^2/n_h for a mean
@@ -86,7 +87,7 @@ def influence_variance(influence: Floats, layout: Layout) -> Variance:
 
 
 def _cluster_sums(inner: Floats, groups: Labels, stratum: Labels) -> tuple[Floats, int]:
-    """Return the sums of clusters, scaled so that their squares add up to the variance, and the number of strata.
+    """Return the sums of clusters, whose squares add up to the variance, and the number of strata.
 
     A cluster with items in several strata, such as one question at several lengths, varies as a whole.
     """

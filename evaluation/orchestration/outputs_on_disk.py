@@ -33,8 +33,7 @@ def check_writable(entries: Iterable[CacheEntry], states: CacheStates) -> None:
         record = entry.record
         if record.is_file() and not os.access(record, os.W_OK) and states.state(entry) == "stale":
             raise RunError(
-                f"{entry.folder}: was made from other settings or data than there are now, and you may "
-                f"not write it; have its owner run `chmod u+w {shlex.quote(str(record))}` or make it "
-                f"again, or set "
-                "`cache` to a folder of your own"
+                f"{entry.folder}: was made from other settings or data than there are now, and you "
+                f"may not write it; have its owner run `chmod u+w {shlex.quote(str(record))}` or make "
+                "it again, or set `cache` to a folder of your own"
             )

@@ -47,7 +47,7 @@ class ScoreRule:
 
 
 def score_rules(inputs: RuleInputs, per_job: Callable[[StagePlan], int]) -> Iterator[ScoreRule]:
-    """Yield the rules of each stage: for single checkpoints, for groups of `per_job` steps, for the bridge."""
+    """Yield each stage's rules: for single checkpoints, for groups of `per_job` steps, for the bridge."""
     for plan in inputs.plans.values():
         yield _single_rule(inputs, plan)
         for group in _step_groups(inputs, plan, per_job(plan)):

@@ -144,14 +144,13 @@ class _Writer:
             )
 
     def warn_of_borders(self) -> None:
-        """Warn of questions whose context and candidate share a token, which is then scored as the context's."""
+        """Warn of questions whose context and candidate share a token, which is scored as the context's."""
         if self._across:
             log.warning(
-                "tasks.%s: in %d of %d questions, a candidate begins inside a token of its context (the "
-                "first: "
-                "%s), so that its first characters are not scored, as in lm-evaluation-harness; end the "
-                "context "
-                "before a blank, and begin the candidates with it",
+                "tasks.%s: in %d of %d questions, a candidate begins inside a token of its context "
+                "(the first: %s), so that its first characters are not scored, as in "
+                "lm-evaluation-harness; end the context before a blank, and begin the candidates with "
+                "it",
                 *(self._name, len(self._across), len(self.documents), next(iter(self._across))),
             )
 

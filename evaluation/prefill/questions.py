@@ -148,8 +148,8 @@ class Recipe:
         choices = self._templates.expressions["choices"](values)
         if not isinstance(choices, list | tuple) or len(choices) < 2:
             raise SourceError(
-                f"tasks.{self.name}.choices gives {_shown(choices)}, not a list of two or more; correct "
-                f"the expression"
+                f"tasks.{self.name}.choices gives {_shown(choices)}, not a list of two or more; "
+                "correct the expression"
             )
         return list(choices)
 

@@ -93,8 +93,7 @@ class ResolvedSplit:
             if size > MOST_LETTERS:
                 raise SourceError(
                     f"{self}: its first {len(first_rows) + 1:,} rows have more than {MOST_LETTERS:,} "
-                    f"characters, "
-                    "and all are kept in memory; lower `limit`, or leave long fields out"
+                    "characters, and all are kept in memory; lower `limit`, or leave long fields out"
                 )
             first_rows.append(row)
         return first_rows, len(first_rows) + sum(1 for _ in rows)

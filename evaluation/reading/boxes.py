@@ -9,8 +9,7 @@ _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])[ \t]*")
 _SHORT = re.compile(r"\\frac\s*(?:\d\s*\d|\d?\s*\{[^{}]*\}\s*(?:\{[^{}]*\}|\d))|\\?[\w.,]+%?")
 _EMPTY = re.compile(
     r"(?:\\text(?:bf|it)?\{)?[\s.…_?]*(?:(?:your|the|my)?\s*(?:final\s*)?"
-    r"(?:answer|ANSWER|Answer|result)\s*(?:here)?)?[\s.…_?]*\}?"
-    r"|\\[cl]?dots"
+    r"(?:answer|ANSWER|Answer|result)\s*(?:here)?)?[\s.…_?]*\}?|\\[cl]?dots"
 )
 _SPACE = re.compile(r"\\(?:[ ,;:!]|q?quad(?![a-z]))")
 _BETWEEN_PARTS = re.compile(

@@ -53,11 +53,10 @@ _MARKUP = (
     (re.compile(r"&lt;"), "<"),
     (re.compile(r"&gt;"), ">"),
 )
-"""Text that is struck out is withdrawn, as is `would be 3, but`; what HTML lays out is written as Markdown does."""
+"""Struck-out text is withdrawn, as is `would be 3, but`; what HTML lays out is written as Markdown does."""
 _NEXT_QUESTION = re.compile(
     r"^[ \t*#>]{0,8}(?:Question|Problem|Q|Human|User|Instruction|Exercise|Example|问题|题目"
-    r"|問題)[ \t]*\d{0,4}[ \t]*[*]{0,2}[ \t]*[:：.]"
-    r"|I hope it is correct\.",
+    r"|問題)[ \t]*\d{0,4}[ \t]*[*]{0,2}[ \t]*[:：.]|I hope it is correct\.",
     re.MULTILINE,
 )
 _ANSWER_TAGS = re.compile(
@@ -92,7 +91,8 @@ _IS = (
 )
 _CUES = re.compile(
     rf"""
-    \b(?:answers?|(?:correct|right|best)\s+(?:option|choice)|final\s+(?:result|value|total|solution)|solutions?(?=\s+(?:is|are)\b)|ANS)
+    \b(?:answers?|(?:correct|right|best)\s+(?:option|choice)|final\s+(?:result|value|total|solution)
+        |solutions?(?=\s+(?:is|are)\b)|ANS)
         (?:\s+(?:to|of|for|in)\s+[^.:\n=]{{1,80}}?)?(?:\s*\([^()\n]{{0,40}}\))?[*_]{{0,2}}{_IS}[*_]{{0,2}}
   | "(?:final_?\ ?)?(?:answer|result)"\s*:
   | \b(?:final\s+)?answers?[*_]{{0,2}}[ \t]*[:：]?[*_]{{0,2}}[ \t]*(?=\n|$)
@@ -143,8 +143,7 @@ _HEADING = re.compile(r"\d{1,2}[.)][ \t]+\S")
 COMPLEMENT = re.compile(
     r"(?:\b(?:for|in|over|after|before|during|within|among|from|than|per|every|at|until|since|(?:out|each) of"
     r"|of(?= (?:the|these|those|all|her|his|their|its)\b)|[\d%] of|day|week|month|year|step|page|part"
-    r"|hour|problem|question"
-    r"|number|room|grade|case|not|isn't|rather than|instead of)|不是|而非|nicht|第)"
+    r"|hour|problem|question|number|room|grade|case|not|isn't|rather than|instead of)|不是|而非|nicht|第)"
     r"\s*(?:(?:the|these|those|all|her|his|their|its|about|other|first|last|next|only|same|exactly)\s+)*$",
     re.IGNORECASE,
 )

@@ -73,8 +73,7 @@ _CLOSING = re.compile(
     r"\W*(?:let me know|feel free|(?:i )?hope (?:this|that|it)|if you\b|would you|do you|want me|shall i"
     r"|happy to|please"
     r"|good luck|great job|thanks|thank you|any (?:other |more )?questions|don't hesitate|do not hesitate"
-    r"|n'hésite|avísame"
-    r"|espero que|lass mich|sag mir|ich hoffe|希望|如果你|如有|ご不明)",
+    r"|n'hésite|avísame|espero que|lass mich|sag mir|ich hoffe|希望|如果你|如有|ご不明)",
     re.IGNORECASE,
 )
 """A sentence to the reader, behind the answer."""
@@ -88,8 +87,8 @@ _REJECTING = re.compile(
 _BARE = re.compile(r"[\W_]*(?:-?[\W_]*[\d.,/ ]+)[^\d.!?:=]{0,30}[\W_]*")
 _EXPLAINING = re.compile(
     r"\W*(?:here(?:'s| is)|this is|that is|explanation|reason|because|working|steps?\b|how|why|solution"
-    r"|calculation|there (?:are|is|were)|to see"
-    r"|begründung|rechnung|explication|explicación|因为|理由|说明|解释)",
+    r"|calculation|there (?:are|is|were)|to see|begründung|rechnung|explication|explicación"
+    r"|因为|理由|说明|解释)",
     re.IGNORECASE,
 )
 _FILLER = re.compile(
@@ -131,7 +130,7 @@ def read_final_numbers(completion: str) -> list[FinalNumber]:
 
 
 def _with_decimal_points(completion: str) -> str:
-    """Return a completion with points for commas that can only be decimal: of `0,5`, and of `3,5` without words."""
+    """Return a completion with points for commas that must be decimal: of `0,5`, or `3,5` without words."""
     is_bare = _WITHOUT_WORDS.fullmatch(completion)
 
     def pointed(number: re.Match[str]) -> str:

@@ -36,8 +36,8 @@ LANGUAGES = {
         is_bare=True,
         minus=_SIGN,
         result="Ergebnis|Lösung",
-        common="und|der|das|ist|sind|jedes|jeder|nicht|lang|beträgt|wir|ein|eine|zusammen|insgesamt|pro|stunden?|tagen?"
-        "|jahren?|wird|werden|haben|kostet|für|übrig|noch|davon",
+        common="und|der|das|ist|sind|jedes|jeder|nicht|lang|beträgt|wir|ein|eine|zusammen|insgesamt|pro"
+        "|stunden?|tagen?|jahren?|wird|werden|haben|kostet|für|übrig|noch|davon",
     ),
     "French": Language(
         answer=r"r[ée]ponse(?:\s+finale)?",
@@ -66,7 +66,8 @@ LANGUAGES = {
     "Dutch": Language(
         answer="antwoord",
         states=r"is\b",
-        minus=r"(?:^|(?<=[:=] )|(?<=:\*\* )|(?<=\bis )|(?<=woord ))(?-i:min)",  # in other languages, `min` is a minimum or a minute
+        # In other languages, `min` is a minimum or a minute.
+        minus=r"(?:^|(?<=[:=] )|(?<=:\*\* )|(?<=\bis )|(?<=woord ))(?-i:min)",
         result="resultaat|uitkomst",
         common="het|een|zijn|dus|elke",
     ),
@@ -171,7 +172,8 @@ ANSWERS = f"{_LETTER_BEFORE}(?:{_any(_cue(language) for language in _ALL if lang
 """What stands before an answer, as a pattern."""
 MINUS = f"(?:{_any(dict.fromkeys(language.minus for language in _ALL))})"
 """A word that makes the number behind it negative, as a pattern."""
-NOUNS_OF_COMMAS = rf"\b(?:{_any(noun for language in _OF_COMMAS for noun in (language.answer, language.result))})\b"
+_NOUNS = [noun for language in _OF_COMMAS for noun in (language.answer, language.result)]
+NOUNS_OF_COMMAS = rf"\b(?:{_any(_NOUNS)})\b"
 """A noun for an answer in a language with decimal commas, as a pattern."""
 WORDS_OF_COMMAS = rf"\b(?:{_any(language.common for language in _OF_COMMAS)})\b"
 """A frequent word of a language with decimal commas, as a pattern."""

@@ -46,8 +46,7 @@ _CONCLUSION = re.compile(
 )
 _BESIDE = re.compile(
     r",? (?:which|because|since|while|whereas|that is|i\.e\.|pues|porque|weil|denn|car|parce que)\b"
-    r"|\s[-–—]\s(?=[a-z])"
-    r"|, \S+ (?:more|less|fewer|\w+er) than\b",
+    r"|\s[-–—]\s(?=[a-z])|, \S+ (?:more|less|fewer|\w+er) than\b",
     re.IGNORECASE,
 )
 """What begins a clause that says more about a statement."""
@@ -161,7 +160,7 @@ def _has_main(clause: str, context: str) -> bool:
 
 
 def _without_reason(sentence: str) -> str:
-    """Return a statement up to the list or reason behind it: `7 buses are needed: 6 carry only 288 people`."""
+    """Return a statement up to the list or reason behind it: `7 buses are needed: 6 carry only 288`."""
     text = _COUNTED.sub(r"\1", sentence)
     for run in _RUN.finditer(text):
         reasons = [
@@ -206,7 +205,7 @@ def converted_in(sentence: str, context: str) -> Iterator[FinalNumber]:
 
 
 def _is_restated(text: str, left: Number, right: Number, numbers: Sequence[Number]) -> bool:
-    """Return whether `, or` joins different things, or a sum and its value: `18 dollars, or $126 per week`."""
+    """Return whether `, or` joins different things, or a sum and its value: `18 dollars, or $126`."""
     if left.is_percent != right.is_percent and "," in text[left.end : right.start]:
         return True
     before = [number for number in numbers if number.end <= left.start]

@@ -1,4 +1,4 @@
-"""Writes TeX and the Unicode signs of formulas in one spelling, for the readers of formulas and of numbers."""
+"""Writes TeX and the Unicode signs of formulas in one spelling, for readers of formulas and numbers."""
 
 import re
 import unicodedata
@@ -112,8 +112,7 @@ _SIGNS = str.maketrans("·×⋅∗÷〈⟨〉⟩→％–、€£¥₹", "****/(
 _ROW_HEIGHT = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")
 WRAPPING = re.compile(
     r"\\(?:text|mbox|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|boldsymbol|operatorname\*?"
-    r"|textnormal|rm|bf|emph"
-    r"|underline|boxed|hbox)\s*\{"
+    r"|textnormal|rm|bf|emph|underline|boxed|hbox)\s*\{"
 )
 """The beginning of `\\text{…}` and the like."""
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")

@@ -58,7 +58,10 @@ def _without_accents(text: str) -> str:
     return "".join(char for char in apart if not unicodedata.combining(char))
 
 
-WITHOUT_SPACES = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+WITHOUT_SPACES = (
+    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
 """Characters of scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer …), for a class."""
 _DASHES = re.compile(r"(?<=\D)[–—]+|[–—]+(?=\D)|-{2,}|\.{3,}")
 _RUN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")

@@ -22,8 +22,7 @@ ENDS = (
 
 _OPENINGS = re.compile(
     r"<(?:think|thinking|thought|reasoning|analysis|reflection|seed:think)>|<\|begin_of_thought\|>"
-    r"|<unused94>|\[THINK\]|<\|START_THINKING\|>|◁think▷"
-    r"|<\|channel\|>analysis<\|message\|>"
+    r"|<unused94>|\[THINK\]|<\|START_THINKING\|>|◁think▷|<\|channel\|>analysis<\|message\|>"
 )
 _CLOSED = re.compile(
     r"\A(?:(?!<think>|`).)*?(?:(?:\A|\n)[^\S\n]*</think>|</think>[^\S\n]*(?=\n|\Z))", re.DOTALL
@@ -39,9 +38,10 @@ def end_of_thinking(answer_after: str | None, template: str | None) -> str | Non
 def read_answer(completion: str, mark: str | None, *, is_required: bool = True) -> str | None:
     """Return the part of a completion that verifiers read: what follows the last mark, or all without one.
 
-    Without a mark of the suite or template, that is what follows a thought with which the completion begins.
-    lm-evaluation-harness's `think_end_token` cuts in the same way where the mark occurs, but for indentation.
-    None stands for thinking that is unfinished: the mark does not occur, or a thought is opened and not closed.
+    Without a mark of the suite or template, that is what follows a thought with which the completion
+    begins. lm-evaluation-harness's `think_end_token` cuts in the same way where the mark occurs, but
+    for indentation. None stands for thinking that is unfinished: the mark does not occur, or a thought
+    is opened and not closed.
 
     Args:
         is_required: Whether a completion without the mark has no answer, even if it opens no thought.
@@ -85,8 +85,8 @@ def is_closed_by(prompt: str, mark: str | None) -> bool:
 def checked_part(response: str, mark: str | None, *, is_required: bool) -> str | None:
     """Return the part of a response that checks of probes read; None where the thinking is unfinished.
 
-    It is without an empty thought, white space around it, and indentation that all lines share. Without a mark,
-    a thought is part of the response: the model was not asked to think.
+    It is without an empty thought, white space around it, and indentation that all lines share. Without
+    a mark, a thought is part of the response: the model was not asked to think.
 
     Args:
         is_required: Whether a response without the mark has no answer, even if it opens no thought.

@@ -137,7 +137,7 @@ def read_table(
 
     Args:
         again: How such a file is made, for messages.
-        variants: Beginning of the names of further columns of numbers that may be null; None for no such columns.
+        variants: Beginning of the names of further columns of numbers that may be null; None: no such.
 
     Raises:
         ResultsError: No such file, not Parquet, or a column that is missing or of another type, or

@@ -80,7 +80,7 @@ class StageComparison(FileModel):
 
     @property
     def matched(self) -> str:
-        """The number of compared checkpoints and their steps; of more than 12 steps the first 10 and the last."""
+        """The number of compared checkpoints and their steps; of more than 12, the first 10 and the last."""
         words = [str(a) if a == b else f"{a} (B's {b})" for a, b in self.by_match]
         shown = words if len(words) < 13 else [*words[:10], "…", words[-1]]
         many = "s" if len(words) > 1 else ""

@@ -23,7 +23,7 @@ from evaluation.settings.tiers import TIERS, Tier
 
 @dataclass(frozen=True)
 class TierModels:
-    """The model of a tier's summary, and that of its items file: columns if it is Parquet, else of its lines."""
+    """The model of a tier's summary, and that of its items file: columns of Parquet, or that of its lines."""
 
     file: type[TierFile]
     per_item: Sequence[Column] | type[FileModel]

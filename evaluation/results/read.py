@@ -40,7 +40,7 @@ class TierResults:
         return self.path.parent
 
     def details(self) -> "pa.Table | None":
-        """Return the table of the items file; None where an external program wrote none; raise ResultsError."""
+        """Return the table of the items file; None if an external program wrote none; raise ResultsError."""
         path, columns = self.folder / self.tier.items_file, models_of(self.tier.name).per_item
         if (self.file.is_external and not path.exists()) or isinstance(columns, type):
             return None

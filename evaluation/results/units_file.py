@@ -168,7 +168,7 @@ _OTHER_POSITIONS = "the losses or tokens of {} by position are not those of its 
 
 
 def _positions(rows: "pa.Table", path: Path, name: str | None, length: int) -> Positions | None:
-    """Return nats and tokens by position; raise ResultsError where they have other bins than the length gives."""
+    """Return nats and tokens by position; raise ResultsError where the length gives other bins."""
     import pyarrow.compute as pc
 
     sizes = {

@@ -26,7 +26,7 @@ class RunCheckpoint:
 
     @cached_property
     def tokens(self) -> int | None:
-        """Tokens seen in training, if known; read at first use, so a damaged file affects only its own step."""
+        """Tokens seen in training, if known; read at first use, so a damaged file affects only its step."""
         return read_tier_file(self.folder, tiers_in(self.folder)[0]).consumed_tokens
 
 

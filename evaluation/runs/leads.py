@@ -4,10 +4,11 @@ From three matched checkpoints on, which run is better is decided by the mean of
 interval includes the noise of checkpoints of both runs (`bridge.recipes`). With fewer, it is decided by
 the last checkpoint, and is about its weights.
 
-A run leads from a checkpoint on if, there and at every later one, the interval of A - B excludes zero in
-its favor; at the latest, from the first of the averaged checkpoints on. The intervals are simultaneous over all matched checkpoints (max-t, see
-`bridge.simultaneous_intervals`), so that many checkpoints do not make a chance difference a lead.
-Statements on single slices, tasks or rates are also corrected for their number (Bonferroni).
+A run leads from a checkpoint on if, there and at every later one, the interval of A - B excludes zero
+in its favor; at the latest, from the first of the averaged checkpoints on. The intervals are
+simultaneous over all matched checkpoints (max-t, see `bridge.simultaneous_intervals`), so that many
+checkpoints do not make a chance difference a lead. Statements on single slices, tasks or rates are also
+corrected for their number (Bonferroni).
 """
 
 from collections.abc import Sequence
@@ -118,7 +119,7 @@ def _sign(delta: Delta, estimate: Estimate) -> int:
 
 
 def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
-    """Return the row of a lead for files, with a sentence for readers, from its matches in ascending steps."""
+    """Return the row of a lead for files, with a sentence for readers, from its ascending matches."""
     since, mean = None if lead.since is None else matched[lead.since], lead.recipe
     tier, item, metric = lead.key
     return LeadRow(
@@ -170,7 +171,7 @@ def _no_lead(lead: Lead, matched: Sequence[Match]) -> str:
 
 
 def corrected_for(leads: Sequence[Lead], count: int) -> str:
-    """Return sentences that explain the leads' corrections for multiple comparisons at so many checkpoints."""
+    """Return sentences that explain the leads' corrections for comparisons at so many checkpoints."""
     items = (
         "Those of single slices, tasks, categories and rates are also corrected for their number "
         "(Bonferroni). There is no correction across tiers or pairs of runs."

@@ -83,7 +83,7 @@ def _batch(row: Mapping[str, Any]) -> list[_Text]:
 
 
 def _content(choice: Mapping[str, Any]) -> Any:
-    """Return a choice's text, which is empty for a model that only called tools or did not end its thinking."""
+    """Return a choice's text; it is empty where a model only called tools or did not end its thinking."""
     text = choice.get("text", _at(choice, "message", "content"))
     is_empty = text is None and isinstance(choice.get("message"), dict)
     return "" if is_empty and choice.get("finish_reason") in _ENDED_WITHOUT_TEXT else text

@@ -163,7 +163,7 @@ def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise CommandError(
             f"stages.{plan.name}.command: its {path.name} cannot be read ({error}); check what the "
-            f"command writes"
+            "command writes"
         ) from None
     return StoredScore(table, {"content": content, "has_items": True})
 
@@ -202,7 +202,7 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> Any:
 
 
 def _wrong_numbers(content: dict[str, Any], name: TierName, plan: StagePlan) -> str | None:
-    """Return which number that the suite needs is missing or wrong in a tier's file; None if all are right."""
+    """Return which number that the suite needs is missing or wrong in a tier's file, if any."""
     for place, (low, high) in _expected(name, plan).items():
         value: Any = content
         for key in place:

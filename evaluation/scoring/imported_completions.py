@@ -140,7 +140,7 @@ def _check_all(
 
 
 def _row(prompt: Prompt, line: CompletionLine, tokens: Sequence[int]) -> dict[str, Any]:
-    """Return a row of the store; a completion that fills the token limit was cut off, if nothing says more."""
+    """Return a row of the store; a completion that fills the limit was cut off, if nothing says more."""
     is_full = len(tokens) >= prompt.max_new_tokens
     reason = line.stop_reason or ("length" if is_full else "eos")
     return {

@@ -59,8 +59,8 @@ class Sampling(Settings):
 ANSWER_AFTER = Field(
     None,
     description="End mark of the model's thinking, such as `</think>`: verifiers read what follows the "
-    "last one. A completion without it has no answer and counts as `unfinished`. If not "
-    "given, they read what follows a thought with which a completion begins.",
+    "last one. A completion without it has no answer and counts as `unfinished`. If not given, they "
+    "read what follows a thought with which a completion begins.",
 )
 
 

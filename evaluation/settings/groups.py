@@ -22,8 +22,8 @@ class Group(Settings):
     weigh: Literal["members", "leaves", "questions"] = Field(
         "members",
         description="`members`: each member counts once, a group by its own mean; `leaves`: each slice or "
-        "task counts once, even if several groups have it; `questions`: each slice or task "
-        "weighs its number of questions, prompts or blocks.",
+        "task counts once, even if several groups have it; `questions`: each slice or task weighs its "
+        "number of questions, prompts or blocks.",
     )
 
     @property

@@ -55,7 +55,7 @@ class StagePlan:
 
     @property
     def tokenizer_key(self) -> str | None:
-        """The key of the configuration that sets the tokenizer; None where a training configuration names it."""
+        """The configuration's key that sets the tokenizer; None where a training configuration names it."""
         if self.tokenizer is self.stage.tokenizer:
             return f"stages.{self.name}.tokenizer"
         return "tokenizer" if self.tokenizer is self.config.tokenizer else None

@@ -180,10 +180,8 @@ def _check_longest(config: Config, name: str, stage: Stage, tokenizer: str) -> N
     if longest is not None and (type(longest) is not int or longest < length):
         raise ConfigError(
             f"{origin}: {_TOKENIZER_LENGTH} is {str(longest)[:60]!r}, so training cut texts that are "
-            f"scored whole, "
-            f"as sequence_length is {length:,}; if that is meant, set `tokenizer: {{name: {tokenizer}}}`, "
-            f"which "
-            "leaves the limit out"
+            f"scored whole, as sequence_length is {length:,}; if that is meant, set `tokenizer: "
+            f"{{name: {tokenizer}}}`, which leaves the limit out"
         )
 
 
@@ -235,7 +233,7 @@ def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | N
 
 
 def model_positions(config: Config, name: str, stage: Stage) -> int | None:
-    """Return the positions of the model in the training configuration, or in the first checkpoint; None without.
+    """Return the model's positions by the training configuration or the first checkpoint; None without.
 
     Raises:
         ConfigError: The model's configuration in that checkpoint cannot be read.

@@ -64,8 +64,8 @@ class Stage(Settings):
 
     checkpoints: CheckpointsPath = Field(
         description="Folder that holds one folder per step (`1000`, `step_1000`, `iter_0001000`, "
-        "`checkpoint-1000` …); or a list of `{path, step, name}` from anywhere, also in a "
-        "YAML or JSON file."
+        "`checkpoint-1000` …); or a list of `{path, step, name}` from anywhere, also in a YAML or "
+        "JSON file."
     )
     listed: tuple[ListedCheckpoint, ...] = Field(
         (), description="Set by a run: the checkpoints that `checkpoints` lists."

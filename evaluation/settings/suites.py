@@ -128,8 +128,7 @@ class Suite(Settings):
     answer_after: Text | None = Field(
         None,
         description="End mark of the model's thinking, such as `</think>`: checks of probes and verifiers "
-        "of chats read what follows the last one. Default for probes: the mark in the chat "
-        "template.",
+        "of chats read what follows the last one. Default for probes: the mark in the chat template.",
     )
     slices: dict[Name, Slice] = Field({}, description="Tier2: texts by name.")
     tasks: dict[Name, AnyTask] = Field({}, description="Tier3: tasks of ranked choices, by name.")
@@ -177,8 +176,8 @@ def load_suite(
         path = SUITES / path.name
     if name in _below:
         raise ConfigError(
-            f"{path}: suites extend each other in a circle: {' > '.join((*_below, name))}; take out one "
-            f"`extends`"
+            f"{path}: suites extend each other in a circle: {' > '.join((*_below, name))}; take out "
+            "one `extends`"
         )
     if len(_below) > MOST_EXTENDED:
         raise ConfigError(
@@ -193,8 +192,8 @@ def load_suite(
     if suite.extends is None:
         if "overrides" in suite.model_fields_set:
             raise ConfigError(
-                f"{path}: overrides: nothing is extended, so there is nothing to change; add `extends`, "
-                f"or take them out"
+                f"{path}: overrides: nothing is extended, so there is nothing to change; add "
+                "`extends`, or take them out"
             )
         return suite
     base = load_suite(folder, suite.extends, (*_below, name), asked=f"{path}: extends")
@@ -217,7 +216,7 @@ def _no_suite(folder: Path, name: str, asked: str) -> str:
     if folder == SUITES:
         nowhere = (
             f" (beside the configuration and in {os.getcwd()} there is no folder {SUITES.name} of "
-            f"your own)"
+            "your own)"
         )
     return f"{asked}: no such file as {folder / name}.yaml{hint}{nowhere}; there are {', '.join(paths)}"
 

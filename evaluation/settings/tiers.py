@@ -105,7 +105,7 @@ class Tier:
 
     @property
     def scoring(self) -> str:
-        """The version of its scores in the store: the first protocol with these answers, whatever follows it."""
+        """The version of its scores in the store: the first protocol with these answers."""
         return (self.protocol, *self.same_answers)[-1]
 
     @property
@@ -152,7 +152,7 @@ class Tier:
         return self.metrics_by("gold" if is_gold else "ranked")
 
     def headline_by(self, name: str, primary: str) -> str:
-        """Return the headline's name for the primary verifier or normalization, `<headline>_<name>` for another."""
+        """Return the headline's name for the primary verifier or normalization, or with that of another."""
         return self.headline if name == primary else f"{self.headline}_{name}"
 
     def headline_of(self, values: Container[str]) -> str:

@@ -140,8 +140,7 @@ def _parsed(text: str) -> Any:
         # a value that is not of its tag's type, or an integer of thousands of digits
         raise ConfigError(
             f"not valid YAML: a value that is not of the type that its tag names ({one_line(error)}); "
-            f"correct "
-            "the value, or take the tag away"
+            "correct the value, or take the tag away"
         ) from None
     if content is None or content == {}:
         raise ConfigError("is empty; expected keys and values")

@@ -176,8 +176,7 @@ def _add_tokens(backend: tokenizers.Tokenizer, config: TokenizerConfig) -> tuple
         if number is not None and given != number:
             raise SourceError(
                 f"tokenizer {config.folder}: tokenizer_config.json says that {token.content!r} has id "
-                f"{number}, "
-                f"but in tokenizer.json it has {given}; copy both files from one tokenizer"
+                f"{number}, but in tokenizer.json it has {given}; copy both files from one tokenizer"
             )
     return tuple(lacking)
 

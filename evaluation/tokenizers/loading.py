@@ -79,9 +79,8 @@ def _check_code(config: TokenizerConfig) -> None:
 
     if not any(hasattr(transformers, config.class_name + end) for end in ("", "Fast")):
         raise SourceError(
-            f"tokenizer {config.folder} cannot be loaded: it needs code of its own (`auto_map`), which is "
-            f"never "
-            "run; use one without"
+            f"tokenizer {config.folder} cannot be loaded: it needs code of its own (`auto_map`), "
+            "which is never run; use one without"
         )
 
 
@@ -119,9 +118,8 @@ def check_sentence(tokenizer: LoadedTokenizer) -> None:
     if _letters(text) != _letters(sentence):
         raise SourceError(
             f"tokenizer {tokenizer.name_or_path}: {sentence!r} becomes {ids_of[:12]}, and that "
-            f"{text[:80]!r}, "
-            "so that neither prompts nor answers would be right; its vocabulary or decoder is missing: copy "
-            "the tokenizer again"
+            f"{text[:80]!r}, so that neither prompts nor answers would be right; its vocabulary or "
+            "decoder is missing: copy the tokenizer again"
         )
 
 

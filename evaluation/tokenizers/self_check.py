@@ -152,10 +152,10 @@ def _other_model(
     others = [text for text in texts if model.encode(text) != ids[text]]
     if others:
         yield (
-            f"{TOKENIZER_JSON} and {path.name} give other ids for {len(others)} of {len(texts)} texts, first "
-            f"for {others[0]!r} ({_shown(ids[others[0]])} and {_shown(model.encode(others[0]))}); if "
-            f"training "
-            "used the latter, set `tokenizer.use_fast: false`"
+            f"{TOKENIZER_JSON} and {path.name} give other ids for {len(others)} of {len(texts)} "
+            f"texts, first for {others[0]!r} ({_shown(ids[others[0]])} and "
+            f"{_shown(model.encode(others[0]))}); if training used the latter, set "
+            "`tokenizer.use_fast: false`"
         )
 
 
@@ -173,10 +173,9 @@ def _compare_pieces(
         remedy = "copy the tokenizer again"
         raise _difference(tokenizer, first, ids[first], theirs[first], who, remedy)
     return who, [
-        f"{len(others)} of {len(texts)} texts are encoded as transformers 4 does, not as SentencePiece "
-        f"itself, "
-        f"first {first!r} ({_shown(ids[first])}, not {_shown(theirs[first])}); if training used "
-        f"SentencePiece "
+        f"{len(others)} of {len(texts)} texts are encoded as transformers 4 does, not as "
+        f"SentencePiece itself, first {first!r} ({_shown(ids[first])}, not {_shown(theirs[first])}); "
+        "if training used SentencePiece "
         'itself, write `"legacy": true` into tokenizer_config.json'
     ]
 
@@ -199,10 +198,9 @@ def _check_answers(tokenizer: LoadedTokenizer) -> None:
         text = tokenizer.decode_answer(encoded.context, encoded.continuation)
         if text != expected:
             raise SourceError(
-                f"tokenizer {tokenizer.name_or_path}: the answer {expected!r} to {prompt!r} is read as "
-                f"{text!r} "
-                f"from its ids {_shown(encoded.continuation)}; its decoder is not one that can be used, copy "
-                "the tokenizer again"
+                f"tokenizer {tokenizer.name_or_path}: the answer {expected!r} to {prompt!r} is read "
+                f"as {text!r} from its ids {_shown(encoded.continuation)}; its decoder is not one "
+                "that can be used, copy the tokenizer again"
             )
 
 

@@ -21,7 +21,7 @@ _FUNCTION = re.compile(
     r"|\s*(?:\\frac\s*\{\s*d\w?\s*\}|\\frac\s*\{\s*d\b|d\w?\s*/\s*d\w\b|\\int\b|\\lim\b|\\sum\b|\\prod\b"
     r"|[a-z]'+\s*$)"
 )
-"""A function's name before `=`, also of an inverse or derivative, `f^{-1}(x)`; or what is to be calculated."""
+"""A function's name before `=`, also of an inverse, `f^{-1}(x)`; or what is to be calculated."""
 
 
 _CONGRUENT = re.compile(r"\\equiv(?![a-z])|≡")

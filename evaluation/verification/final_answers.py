@@ -188,7 +188,7 @@ def _has(tree: Any, part: object) -> bool:
 
 
 def _without_remarks(text: str) -> str:
-    """Return a text without sentences at its end that state no value: `That is the complete factorization.`"""
+    """Return a text without final sentences that state no value: `That is the complete factorization.`"""
     end = len(text)
     for border in reversed(list(_BORDER.finditer(text))):
         remark = text[border.end() : end]

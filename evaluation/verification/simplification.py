@@ -92,7 +92,7 @@ def _interval(signs: Sequence[str], operands: Sequence[Tree]) -> Tree | None:
 
 
 def has_call(tree: Tree) -> bool:
-    """Return whether an expression has a call of an unknown function, such as `f(2)`: it only names a value."""
+    """Return whether an expression calls an unknown function, such as `f(2)`: it only names a value."""
     if tree[0] == "*" and tree[1][0] == "name" and tree[2][0] == "group" and not names_in(tree[2]):
         return True
     return tree[0] in ("+", "-", "*", "/") and any(map(has_call, tree[1:]))

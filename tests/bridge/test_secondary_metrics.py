@@ -1,4 +1,4 @@
-"""Metrics next to accuracy, and tasks that rank nothing: decided on bits per byte, in no mean with accuracies."""
+"""Metrics next to accuracy, and tasks that rank nothing: decided on bits per byte, in no mean."""
 
 from pathlib import Path
 from typing import Any

@@ -128,7 +128,7 @@ def test_recommendation_and_comparison_never_contradict(
 def test_pairs_of_the_chosen_step_are_as_among_all_pairs(
     steps: int, binary: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who is behind, at what p and with what interval, is the same whether or not the others are estimated."""
+    """Who is behind, at what p and interval, is the same whether or not others are estimated."""
     monkeypatch.setattr(ranking, "MOST_ESTIMATED", 2)
     for seed in range(6):
         found = few_and_many(np.random.default_rng(seed), steps, 400, binary)

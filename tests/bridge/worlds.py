@@ -196,7 +196,8 @@ def of_recipes(
 ) -> tuple[float, float, float]:
     """Shares in which the last step is better by its items, and by its recipe; and of recipes covered.
 
-    With `bridge_noise`, the bridge's level scatters by it, as those of the checkpoints before it, which are read.
+    With `bridge_noise`, the bridge's level scatters by it, as those of the checkpoints before it, which
+    are read.
     """
     dice, weights, recipe, covered = np.random.default_rng(seed), 0, 0, 0
     for _ in range(count):

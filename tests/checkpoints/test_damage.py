@@ -1,4 +1,4 @@
-"""Damaged and half-written checkpoints: one sentence that names the file within seconds, never wrong values."""
+"""Damaged and half-written checkpoints: one sentence that names the file, never wrong values."""
 
 import errno
 import os

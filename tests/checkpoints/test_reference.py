@@ -1,4 +1,4 @@
-"""Every checkpoint that Nanotron wrote gives Nanotron's logits, as does the tests' own model; loading takes their memory once."""
+"""Checkpoints that Nanotron wrote give Nanotron's logits, and take their memory once when loaded."""
 
 import json
 from pathlib import Path

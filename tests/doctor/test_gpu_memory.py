@@ -1,4 +1,4 @@
-"""What a model takes of a GPU, here this machine's CPU taken for one: what is compiled is kept, and results name the GPU."""
+"""What a model takes of a GPU, for which the CPU stands: what is compiled is kept; results name it."""
 
 import json
 from collections.abc import Callable

@@ -1,8 +1,9 @@
 #!/usr/bin/env -S python3 -IS
 """Stands for `python` in jobs: has the warm server run what it is given, as if it ran here.
 
-Its arguments, folder, environment and open files go to the server, which gives each the number that
-it has here; the exit code comes back. A signal to this process is passed on; if it is killed, so is what runs for it.
+Its arguments, folder, environment and open files go to the server, which gives each the number that it
+has here; the exit code comes back. A signal to this process is passed on; if it is killed, so is what
+runs for it.
 """
 
 import os

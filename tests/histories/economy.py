@@ -118,7 +118,7 @@ ENTRIES = {
         "generation_tasks", "PREFILL_GENERATION", {"group", "primary", "sampling", "stop"},
     ),
 }  # fmt: skip
-"""By section: folder in the cache, protocol, and keys about what becomes of scores, not about what is asked."""
+"""By section: folder in the cache, protocol, and keys about what becomes of scores, not what is asked."""
 
 OF_ALL_PROBES = ("stop", "chat_template", "answer_after")
 """Keys of a suite that its prompts are prefilled with."""

@@ -107,7 +107,7 @@ def _steps_in(model: Model, folder: str) -> list[int]:
 
 
 def _is_named(model: Model, folder: str) -> bool:
-    """Whether a step of the folder is named one by one, so that it would be missing, or lies behind a link."""
+    """Whether a step is named one by one, so that it would be missing, or lies behind a link."""
     listed = [
         stage
         for stage in model.stages

@@ -69,7 +69,7 @@ def unasked(model: Model, folder: Path) -> Iterator[str]:
 
 
 def _may_stay(model: Model, folder: str, name: str) -> bool:
-    """Results of a step or bridge that is requested no more do no harm, as no reader takes them (`unasked`)."""
+    """Results of a step or bridge that nobody requests do no harm, as no reader takes them (`unasked`)."""
     stage = next((one for one in model.stages if model.results(one) == folder), None)
     top, _, rest = name.partition("/")
     if stage is None or top not in ("bridge", "by_checkpoint"):

@@ -1,7 +1,7 @@
 """Whatever was edited, damaged or cut short: a run gives what a fresh run gives, and no work twice.
 
-A tenth of the fixed histories and the beginnings of two, all of them with EVAL_FULL=1; `python -m tests.histories`
-draws a hundred.
+A tenth of the fixed histories and the beginnings of two, all of them with EVAL_FULL=1; `python -m
+tests.histories` draws a hundred.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Another user on the same folders, whose files have the modes that a umask gives; only root can play that."""
+"""Another user on the same folders, with the modes that a umask gives; only root can play that."""
 
 import os
 import shutil

@@ -25,7 +25,8 @@ rule make:
     output: "a/{number}"
     log: "logs/{number}"
     benchmark: "logs/{number}.benchmark"
-    shell: "(echo '10:00:00 WARNING all is small'; cat {input}) > {log}; ! grep -q error {log} && touch {output}"
+    shell: "(echo '10:00:00 WARNING all is small'; cat {input}) > {log}; "
+        "! grep -q error {log} && touch {output}"
 """
 
 

@@ -1,4 +1,4 @@
-"""How a run starts: which steps its jobs see, what it finds in the place of its outputs, and what stops it."""
+"""How a run starts: the steps that jobs see, what is in the place of outputs, and what stops it."""
 
 import errno
 import os

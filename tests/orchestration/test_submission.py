@@ -1,4 +1,4 @@
-"""Submissions on sites that limit, greet, or answer late: stand-ins for sbatch and squeue, without a Slurm."""
+"""Submissions on sites that limit, greet, or answer late, with stand-ins for sbatch and squeue."""
 
 import os
 import subprocess

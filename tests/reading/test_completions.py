@@ -1,8 +1,9 @@
 """Completions in forms that models use, right and wrong by what a person says, against their verdicts.
 
-A line of the file: id, kind, completion, whether it is right as a careful grader judges, why it is there, and what its kind needs.
-Language models wrote them, most without knowledge of the code. What gold and completion alone do not decide is
-left out: whether a polynomial had to be factored, in which unit the question asks, `three` for 3.
+A line of the file: id, kind, completion, whether it is right as a careful grader judges, why it is
+there, and what its kind needs. Language models wrote them, most without knowledge of the code. What
+gold and completion alone do not decide is left out: whether a polynomial had to be factored, in which
+unit the question asks, `three` for 3.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Reasons behind a statement are left out as one regular expression says, which takes too long for long tables."""
+"""Reasons behind a statement are left out, as by one regular expression that takes too long."""
 
 import random
 import re

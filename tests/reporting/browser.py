@@ -110,10 +110,12 @@ def states(page: Page) -> Iterator[str]:
         menu.select_option(values[0])
 
 
-FIGURES = """() => [...document.querySelectorAll("svg:not(.key, .mini)")].filter((figure) => figure.checkVisibility()).map((figure) => {
+FIGURES = """() => [...document.querySelectorAll("svg:not(.key, .mini)")]
+  .filter((figure) => figure.checkVisibility()).map((figure) => {
   const box = figure.getBoundingClientRect();
   const nodes = [figure, ...figure.querySelectorAll("*")];
-  const attributes = nodes.flatMap((node) => [...node.attributes].map((a) => `${node.tagName} ${a.name}=${a.value}`));
+  const attributes = nodes.flatMap((node) =>
+    [...node.attributes].map((a) => `${node.tagName} ${a.name}=${a.value}`));
   return {
     width: box.width, height: box.height,
     marks: figure.querySelectorAll("circle, rect, path, line, polyline, polygon").length,
@@ -145,7 +147,8 @@ def draws(page: Page) -> int:
 # Paper is white: printers leave backgrounds out. Colours go through a canvas, which knows all
 # notations. https://www.w3.org/TR/WCAG21/#dfn-contrast-ratio
 CONTRAST = """(printed) => {
-  const brush = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+  const canvas = Object.assign(document.createElement("canvas"), { width: 1, height: 1 });
+  const brush = canvas.getContext("2d", { willReadFrequently: true });
   const rgba = (colour) => {
     brush.clearRect(0, 0, 1, 1);
     brush.fillStyle = colour;
@@ -155,7 +158,8 @@ CONTRAST = """(printed) => {
   };
   const over = (top, under) => top.c.map((value, i) => value * top.a + under[i] * (1 - top.a));
   const luminance = (c) => {
-    const [r, g, b] = c.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    const linear = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = c.map((v) => linear(v / 255));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const behind = (node) => {
@@ -173,7 +177,8 @@ CONTRAST = """(printed) => {
   for (let text = texts.nextNode(); text; text = texts.nextNode()) {
     const node = text.parentElement, range = document.createRange();
     range.selectNodeContents(text);
-    if (!text.data.trim() || !range.getClientRects().length || !node.checkVisibility({ visibilityProperty: true })) continue;
+    if (!text.data.trim() || !range.getClientRects().length) continue;
+    if (!node.checkVisibility({ visibilityProperty: true })) continue;
     const style = getComputedStyle(node), size = parseFloat(style.fontSize);
     const ink = rgba(node.namespaceURI.endsWith("svg") ? style.fill : style.color);
     for (let at = node; at; at = at.parentElement) ink.a *= getComputedStyle(at).opacity;
@@ -181,7 +186,9 @@ CONTRAST = """(printed) => {
     const ratio = (Math.max(p, q) + 0.05) / (Math.min(p, q) + 0.05);
     const isLarge = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
     seen += 1;
-    if (ratio < (isLarge ? 3 : 4.5)) poor.set(`${node.tagName}.${node.className.baseVal ?? node.className}`, `${ratio.toFixed(2)}: ${text.data.trim().slice(0, 40)}`);
+    if (ratio >= (isLarge ? 3 : 4.5)) continue;
+    const place = `${node.tagName}.${node.className.baseVal ?? node.className}`;
+    poor.set(place, `${ratio.toFixed(2)}: ${text.data.trim().slice(0, 40)}`);
   }
   return { seen, poor: Object.fromEntries(poor) };
 }"""

@@ -1,4 +1,4 @@
-"""The case that pages are designed for: a run of four stages and an ablation, thirty checkpoints, twenty-five tasks."""
+"""The case of pages: four stages and an ablation, thirty checkpoints, twenty-five tasks."""
 
 from pathlib import Path
 from typing import Any

@@ -20,7 +20,8 @@ COLOURS = 64
 TEXT = "Decisions"
 """Key of the text in the picture, a line for each paragraph or item of a list."""
 
-LINES = """() => [...document.querySelectorAll(".decided :is(h2, p, li)")].map((node) => node.innerText.replace(/\\s+/g, " ").trim())"""
+LINES = """() => [...document.querySelectorAll(".decided :is(h2, p, li)")]
+  .map((node) => node.innerText.replace(/\\s+/g, " ").trim())"""
 
 
 def decisions_of(page: Page) -> list[str]:

@@ -1,4 +1,4 @@
-"""Means of tasks' shares where some tasks are all right or all wrong: against scipy, by hand, by simulation."""
+"""Means of tasks' shares where some tasks are all right or all wrong: by scipy, hand and simulation."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_one_task_all_right_beside_a_measured_one() -> None:
 
 @pytest.mark.parametrize("right", [0, 1])
 def test_tasks_that_are_all_alike_are_as_one(right: int) -> None:
-    """Ten tasks of ten questions are as a hundred; a small task that counts as a large one is what is uncertain."""
+    """Ten tasks of ten questions are as a hundred; a small task that counts much is uncertain."""
     ten = evenly(*(share(answers(10 * right, 10)) for _ in range(10)))
     assert (ten.low, ten.high) == pytest.approx(wilson(100 * right, 100))
     uneven = evenly(share(answers(10 * right, 10)), share(answers(1000 * right, 1000)))

@@ -22,7 +22,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def in_digits(text: str, tier: str, metric: str) -> str:
-    """A number of a file as a page writes it: rates in percent or points with two digits, others with four."""
+    """A number as a page writes it: rates in percent or points with two digits, others with four."""
     if text == "":
         return "–"
     is_rate = TIERS[of(tier)].metric(metric.removeprefix("delta_")).unit == "fraction"
@@ -35,7 +35,7 @@ def in_digits(text: str, tier: str, metric: str) -> str:
 
 
 def is_tie(text: str, stored: str, expected: str) -> bool:
-    """Whether a number lies between two texts of it: browsers round a tie up, and Python to the even digit."""
+    """Whether a number lies between two texts of it: browsers round a tie up, Python to the even digit."""
     scale = round(float(expected) / float(stored), -1) or 1.0
     middle = (float(text) + float(expected)) / 2
     return len(text) == len(expected) and middle == pytest.approx(float(stored) * scale, abs=1e-9)

@@ -1,4 +1,4 @@
-"""The picture in README is of a front page as it is now: its size, its lines and their order, their digits."""
+"""The picture in README is of a front page as it is now: its size, its lines and their digits."""
 
 import re
 from collections.abc import Sequence

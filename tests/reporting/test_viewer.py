@@ -118,14 +118,16 @@ def test_what_there_is_not_is_named(plan: StagePlan) -> None:
         read_items(plan, "step_15", "tier3", "none")
 
 
+LLAMA = (
+    "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+    "<|start_header_id|>assistant<|end_header_id|>\n\n"
+)
 CHATS = {
     "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n": [
         ("system", "Be brief."),
         ("user", "Hi"),
     ],
-    "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n": [
-        ("user", "Hi")
-    ],
+    LLAMA: [("user", "Hi")],
     "<bos><start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\nYes<end_of_turn>\n": [
         ("user", "Hi"),
         ("assistant", "Yes"),

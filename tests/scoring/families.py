@@ -213,13 +213,15 @@ def page(rows: Sequence[str]) -> str:
 `python -m tests.scoring.families` writes this page. It builds a tiny random model of every causal class of
 transformers {transformers.__version__}, and tries it in float32 on a CPU.
 
-- **scored**: Tier2 and Tier3 give the class's own log-probabilities. If they do not, the job refuses the class.
-- **compiled**: so do layers that are compiled, as on a GPU. If they do not, they run uncompiled, which is slower.
-- **decoded**: Tier4 and Tier5 write answers. `fast`: many at once, with this project's cache. `plain`: one prompt after
-  the other, by the class's own `generate`. `no`: its own `generate` fails, or differs from its whole forward pass.
+- **scored**: Tier2 and Tier3 give the class's own log-probabilities. If not, the job refuses the class.
+- **compiled**: so do layers that are compiled, as on a GPU. If not, they run uncompiled, which is slower.
+- **decoded**: Tier4 and Tier5 write answers. `fast`: many at once, with this project's cache. `plain`: one
+  prompt after the other, by the class's own `generate`. `no`: its own `generate` fails, or differs from its
+  whole forward pass.
 
-Nothing has to be set: before the first score and the first answer, each job compares the logits with the class's own.
-Real models of a class may have other parts than the tiny one, so that check decides. {len(tried)} classes:
+Nothing has to be set: before the first score and the first answer, each job compares the logits with the
+class's own. Real models of a class may have other parts than the tiny one, so that check decides.
+{len(tried)} classes:
 
 | class | scored | compiled | decoded |
 |---|---|---|---|

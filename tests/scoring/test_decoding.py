@@ -1,4 +1,4 @@
-"""Every class is decoded as it decodes itself: fast if its logits are the same, otherwise by its own `generate`."""
+"""Every class is decoded as it decodes itself: fast if its logits are the same, or by `generate`."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Static decoding beside the plain loop; on the CPU, what stands for a CUDA graph replays on the same memory."""
+"""Static decoding beside the plain loop; on the CPU, a stand-in for a CUDA graph replays in place."""
 
 import contextlib
 from collections.abc import Callable
@@ -182,7 +182,7 @@ def test_nan_names_the_prompt() -> None:
 def test_launches_of_a_step(
     is_fused: bool, most: int, graphs: StandInGraphs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A replay is one launch. Without graphs, also where prompts share a prefix, each operation that computes is one kernel of a GPU."""
+    """A replay is one launch; without graphs, each operation that computes is one kernel of a GPU."""
     if not is_fused:
         monkeypatch.setattr(generating, "fused_layers", contextlib.nullcontext)
     model = tiny.model("llama")

@@ -19,9 +19,8 @@ PAGE = (ROOT / "docs/tutorials.md").read_text()
 CONFIG = "config/config.yaml"
 FILE = re.compile(r"```(?:yaml|json)\n# (\S+?)(?::[^\n]*)?\n(.*?)```", re.DOTALL)
 READS_THINKING = (
-    "{% for message in messages %}{{ message.content }}\n{% endfor %}"
-    "{% if add_generation_prompt %}{% if enable_thinking %}<think>\n{% else %}</think>\n{% endif %}{% "
-    "endif %}"
+    "{% for message in messages %}{{ message.content }}\n{% endfor %}{% if add_generation_prompt %}{% "
+    "if enable_thinking %}<think>\n{% else %}</think>\n{% endif %}{% endif %}"
 )
 
 

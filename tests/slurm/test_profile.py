@@ -1,4 +1,4 @@
-"""The profile as shipped, on a real cluster: prefill, stages, one step's target, one GPU on one node, and no connection."""
+"""The profile as shipped, on a real cluster: prefill, stages, one target, one GPU, no connection."""
 
 import os
 import subprocess

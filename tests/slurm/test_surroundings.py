@@ -1,4 +1,4 @@
-"""The controller and Snakemake go away, the disk fills up, caches vanish and checkpoints change while jobs run."""
+"""Controller and Snakemake go away, disks fill up, caches and checkpoints change while jobs run."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Each kind of tokenizer through every tier: what prefill stores, and the answer of a model that was trained on it."""
+"""Each kind of tokenizer through every tier: what prefill stores, and what a trained model answers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,7 +69,7 @@ def plan_of(folder: Path, tokenizer: Path) -> StagePlan:
 
 
 def reference(folder: Path, kind: str, text: str) -> list[int]:
-    """The ids of the library that makes training data; of kinds with rules of transformers 4, ours (`test_references`)."""
+    """The ids of the library that makes training data; ours for kinds with rules of transformers 4."""
     if kind in JSON:
         return list(raw(folder).encode(text, add_special_tokens=False).ids)
     ours = loaded(folder)

@@ -27,7 +27,7 @@ characters = st.characters(exclude_categories=["Cs"])
 any_text = st.text(st.one_of(characters, st.sampled_from(" \n\t  x1é日🦊")), max_size=40).filter(
     lambda text: not re.search(r"<\S+>", text)
 )
-"""Any text but special tokens, which Hypothesis finds in this project's code; they have tests of their own."""
+"""Any text but special tokens, which Hypothesis finds in this project's code; others test these."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The pool: what kills a worker costs one verdict, no answer holds the others up, and nothing is left behind."""
+"""The pool: what kills a worker costs one verdict, and no answer holds the others up."""
 
 import os
 import signal

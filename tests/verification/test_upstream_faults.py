@@ -1,4 +1,4 @@
-"""Faults of other harnesses' metrics: theirs stay under their names (docs/upstream_faults.md), ours are right.
+"""Faults of other harnesses' metrics: theirs keep their names (docs/upstream_faults.md), ours are right.
 
 A failure here means that a library has changed: update the page, and the table beside this file.
 """

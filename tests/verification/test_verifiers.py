@@ -1,4 +1,4 @@
-"""Verifiers of mathematics, patterns and instructions: what is found, what is ignored, and what cannot be verified."""
+"""Verifiers of mathematics, patterns and instructions: what is found, ignored, or cannot be verified."""
 
 import random
 from pathlib import Path

@@ -69,7 +69,7 @@ def plain(model: Any, tokenizer: Any, context: str, answer: str) -> tuple[float,
 
 
 def solved(world: World, model: Any, tokenizer: Any) -> list[dict[str, str]]:
-    """Rows with long answers, several bytes a character, spaces at the border, and the model's own answers."""
+    """Rows with long answers, several bytes a character, spaces at the border, and a model's answers."""
     rows = [
         {"question": "the cat sat", "answer": " on a mat while dogs ran"},
         {"question": "dogs ran far:\n", "answer": "    over green hills\n"},

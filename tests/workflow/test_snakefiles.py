@@ -1,4 +1,4 @@
-"""The repository's own workflow, cold: two Snakefiles that mean the same, parsed lightly, and `config/minimal.yaml`."""
+"""The repository's own workflow, cold: two Snakefiles that mean the same, and `config/minimal.yaml`."""
 
 import json
 import os

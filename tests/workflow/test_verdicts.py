@@ -1,4 +1,4 @@
-"""Completions from anywhere are given to a stage's own verifiers, whose limits decide verdicts and nothing else."""
+"""Completions from anywhere, given to a stage's verifiers, whose limits decide verdicts and no more."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -139,7 +139,7 @@ LIMITS: dict[str, tuple[dict[str, Any], bool, bool]] = {
     "less memory": ({"memory_mb": 1024}, True, True),
     "errors allowed": ({"max_error_share": 0.5}, True, False),
 }
-"""Edits of `verification`, whether they outdate what was graded, and whether every verdict is reached anew."""
+"""Edits of `verification`: whether they outdate what was graded, and whether verdicts are made anew."""
 
 
 @pytest.mark.parametrize("name", LIMITS)

@@ -1,4 +1,4 @@
-"""The whole workflow on a tiny ladder: everything made once, and nothing twice; and on longer sequences than the bridge's."""
+"""The whole workflow on a tiny ladder: everything made once, and nothing twice."""
 
 import json
 from pathlib import Path

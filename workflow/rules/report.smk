@@ -20,7 +20,7 @@ CAPTIONS = {
 
 
 def outputs(step, target):
-    """Return the outputs of a step: its record, and its files, those with a caption for Snakemake's report."""
+    """Return the outputs of a step: its record, and its files, captioned ones for Snakemake's report."""
     place, captions = place_of(target), CAPTIONS.get(step.name, {})
     files = [made(place.folder, step.name)]
     for path in (path for paths in step.outputs(place).values() for path in paths):

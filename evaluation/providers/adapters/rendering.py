@@ -35,7 +35,7 @@ def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
 
 
 def plain_fields(row: Mapping[str, object]) -> Line:
-    """Return the texts and whole numbers of a row and its `metadata`; JSON may not hold what else there is."""
+    """Return the texts and whole numbers of a row and its `metadata`, which JSON can hold."""
     fields = {name: value for name, value in row.items() if isinstance(value, str | int)}
     more = row.get("metadata")
     return fields | ({"metadata": plain_fields(more)} if isinstance(more, dict) else {})

@@ -100,7 +100,7 @@ def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], It
 
 
 def _flipped_credit(pair: Pair, most: int, error: Exception | None = None) -> Iterator[ItemFlips]:
-    """Yield the units whose credit changed most; the error, if any, says why they are shown without details."""
+    """Yield the units whose credit changed most; the error says why they are shown without details."""
     text, about = ("", {}) if error is None else (" of a damaged file", {"text": f"({error})"})
     for judged in pair.judged:
         flips = [

@@ -23,7 +23,7 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveHead:
-    """Head of an objective's column; `aim` says what is wanted, `zero` and `mark` where forest plots have no change and the margin."""
+    """Head of an objective's column; forest plots have no change at `zero`, and the margin at `mark`."""
 
     title: str
     aim: str
@@ -58,7 +58,7 @@ class CandidateRow:
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateTable:
-    """All candidates that were compared with the bridge; `groups` names what groups of objectives consist of."""
+    """All candidates that were compared with the bridge; `groups` names the items of objectives' groups."""
 
     heads: tuple[ObjectiveHead, ...]
     rows: tuple[CandidateRow, ...]

@@ -1,8 +1,9 @@
 """Curves over steps: a series for each tier, item and metric, of a stage or of all stages joined.
 
-On the joined axis a stage begins at the checkpoint that it was trained from (`trained_from`, or else its
-bridge). So two stages from one checkpoint, such as ablations, begin at the same place, each with its own line.
-The line of an ablation begins with the checkpoint where it branches off. A stage without either begins at zero.
+On the joined axis a stage begins at the checkpoint that it was trained from (`trained_from`, or else
+its bridge). So two stages from one checkpoint, such as ablations, begin at the same place, each with
+its own line. The line of an ablation begins with the checkpoint where it branches off. A stage without
+either begins at zero.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -146,8 +147,8 @@ def joined_series(stages: Mapping[str, Sequence[Series]], known: Follows) -> lis
     """Return series that more than one stage has, each stage from where it begins; of one stage all.
 
     Stages that follow one another are one line; where some do not, each chain of stages has its own line.
-    A mean is left out where stages have different slices or tasks, as it would jump at their border. `x` counts
-    training steps from the first stage on.
+    A mean is left out where stages have different slices or tasks, as it would jump at their border.
+    `x` counts training steps from the first stage on.
     """
     starts = {name: _steps_before(name, known) for name in stages}
     chains = _chains({name: stage for name, stage in stages.items() if stage}, known, starts)

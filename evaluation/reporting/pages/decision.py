@@ -251,7 +251,7 @@ def _intervals(count: int) -> str:
         return "95 % intervals hold for this one checkpoint"
     return (
         f"95 % intervals of the changes hold for all {count} checkpoints at once, as one was chosen "
-        f"among them"
+        "among them"
     )
 
 

@@ -1,8 +1,8 @@
 """Levels in curves: values of references, which are models that were scored once, such as public ones.
 
-A reference is named under `runs:` like a run, by the folder of results of its one checkpoint. It is compared
-with the run tier by tier, like two checkpoints; tiers that must not be compared get no level. Published scores
-(`references:`) get levels, too, but are compared with nothing.
+A reference is named under `runs:` like a run, by the folder of results of its one checkpoint. It is
+compared with the run tier by tier, like two checkpoints; tiers that must not be compared get no level.
+Published scores (`references:`) get levels, too, but are compared with nothing.
 """
 
 from collections.abc import Sequence

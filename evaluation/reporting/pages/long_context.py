@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 
 def position_series(stage: StageResults) -> list[dict[str, Any]]:
-    """Return the loss by position of the chosen checkpoint, with the bridge's line, for slices with two bins or more."""
+    """Return the chosen checkpoint's loss by position, with the bridge's, for slices with several bins."""
     chosen = stage.chosen
     if chosen is None:
         return []

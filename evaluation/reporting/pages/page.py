@@ -90,7 +90,8 @@ def write_page(path: Path, text: str) -> None:
 def _packed(data: Any) -> Any:
     """Return the data with rows of the same keys stored as columns, which compress best.
 
-    Floats get ten digits: tables round them again, and with seven the last digit was sometimes wrong. `charts.js` turns columns into rows again.
+    Floats get ten digits: tables round them again, and with seven the last digit was sometimes wrong.
+    `charts.js` turns columns into rows again.
     """
     if isinstance(data, float):
         return float(f"{data:.10g}")
@@ -123,7 +124,7 @@ class SpaceLeft:
         self._compressor = zlib.compressobj()
 
     def take(self, data: Any) -> bool:
-        """Take the space that data need when compressed after all before them; False where there is too little."""
+        """Take the space that data need, compressed after all before them; False if there is too little."""
         trial = self._compressor.copy()
         needed = len(trial.compress(_json(data)) + trial.flush(zlib.Z_SYNC_FLUSH)) * 4 / 3
         if needed > self.left:

@@ -80,7 +80,7 @@ def _distinct(values: Iterable[str | None]) -> str:
 
 
 def _configuration(stages: Sequence[StageResults]) -> str:
-    """Return the fingerprint of the stages' suites, objectives and steps, and the commit that they are from."""
+    """Return the fingerprint of the stages' suites, objectives and steps, and the commit they are from."""
     requested = [
         [
             stage.plan.suite.model_dump(mode="json"),

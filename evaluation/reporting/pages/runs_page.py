@@ -188,7 +188,7 @@ def _words(run_comparison: RunComparison) -> dict[str, Any]:
 
 
 def _leading(comparisons: Sequence[RunComparison]) -> list[dict[str, Any]]:
-    """Return for each overall value of a stage who leads the first run or is led by it, by the other run's name."""
+    """Return who leads the first run or is led by it in each overall value of a stage, by the other run."""
     rows: dict[tuple[str, str, str], dict[str, LeadRow]] = {}
     for comparison in comparisons:
         for stage in comparison.stages:

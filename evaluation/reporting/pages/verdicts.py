@@ -1,4 +1,4 @@
-"""Objectives and the recommendation as pages show them, curves of their groups, and advice on undecided ones."""
+"""Objectives and the recommendation on pages, curves of their groups, and advice on undecided ones."""
 
 import math
 from collections.abc import Iterator, Sequence

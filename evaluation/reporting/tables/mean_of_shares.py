@@ -44,7 +44,7 @@ def _mean(shares: Shares, weights: Mapping[str, float]) -> Estimate:
 def _independent_parts(
     shares: Shares, weights: Mapping[str, float]
 ) -> Iterator[tuple[float, float, float]]:
-    """Yield value, low and high of each term of a mean: all measured shares, all 0, all 1, and each other one."""
+    """Yield value, low and high of each term of a mean: measured shares, all 0, all 1, and each other one."""
     terms: dict[float | str, dict[str, float]] = {}
     for name, weight in weights.items():
         share = shares[name]

@@ -89,7 +89,7 @@ class _Reader:
         tiers = {}
         for tier in plan.tiers:
             path = folder / TIERS[tier].summary_file
-            found = self.read(path, name, lambda path, tier=tier: read_tier(path.parent, tier))  # type: ignore[misc]
+            found = self.read(path, name, _tier_reader(tier))
             if found is not None:
                 tiers[tier] = found
         if not tiers:
@@ -134,3 +134,7 @@ def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
         damaged=tuple(reader.damaged),
         deleted=tuple(step for step in scored if configuration_file(plan.checkpoint(step)) is None),
     )
+
+
+def _tier_reader(tier: TierName) -> Callable[[Path], TierResults]:
+    return lambda path: read_tier(path.parent, tier)

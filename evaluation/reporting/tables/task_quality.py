@@ -39,7 +39,7 @@ Points = Mapping[int, float]
 
 
 _MONOTONE, _ABOVE_CHANCE = 0.5, 3.0
-"""Rank correlation with training, and standard errors above chance, from which a task has FineTasks' labels."""
+"""Rank correlation with training, and standard errors above chance, that FineTasks' labels need."""
 
 
 class Sides(NamedTuple):

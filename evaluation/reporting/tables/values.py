@@ -83,7 +83,7 @@ def _value(
 
 
 def _ratios(tier_results: TierResults) -> Iterator[ValueRow]:
-    """Yield the metrics of all slices and their means; that of an exponential is the exponential of the mean."""
+    """Yield the metrics of all slices and their means; that of an exponential is one of the mean."""
     estimates: dict[str, dict[str, Estimate]] = {}
     items = tier_results.items
     for name, item in items.items():
@@ -118,7 +118,7 @@ def _no_items(value: float) -> Estimate:
 
 
 def _alone(item: Item, metric: Metric) -> Estimate | None:
-    """Return the mean of an item's units, or the ratio that a metric is or follows from; None without units."""
+    """Return the mean of an item's units, or the ratio behind a metric; None without units."""
     amounts = None if item.units is None else values_alone(item.units, metric)
     if amounts is None or amounts.weights is not None:
         return None if amounts is None else ratio_difference(amounts)

@@ -1,4 +1,4 @@
-"""All questions, prompts, completions and blocks of text of a checkpoint, as a page lists them, and filters."""
+"""All questions, prompts, completions and blocks of a checkpoint as a page lists them, and filters."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence

@@ -53,7 +53,7 @@ class HttpAnswer(Exception):
 
 
 class Viewer:
-    """What there is to see: a folder of results, outside of which nothing is served, and its stages' items."""
+    """What there is to see: a folder of results, outside of which nothing is served, and its items."""
 
     def __init__(self, folder: Path, plans: Mapping[str, StagePlan]) -> None:
         self.folder, self.plans = folder.resolve(), plans

@@ -53,7 +53,7 @@ def why_unusable() -> str:
 
 
 def limit_threads() -> None:
-    """Let PyTorch use no more threads than cores that this process may keep busy, unless the user has set them.
+    """Let PyTorch use no more threads than this process may keep busy, unless the user has set them.
 
     It sees the cores that a process may run on, but not the share of their time that its group has.
     """

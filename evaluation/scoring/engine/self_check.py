@@ -40,7 +40,7 @@ EXPERTS = 5e-2
 """Tolerance of narrower dtypes if rounding may route a token to other experts."""
 
 SHORT = 5
-"""Length of the sequence in the first comparison of an uncompiled engine, which every job makes: few tokens, with a fork."""
+"""Tokens of the first comparison of an uncompiled engine, which every job makes: few, with a fork."""
 LONGEST = 4608
 """Most tokens of a sequence that is compared: longer than the windows of common models."""
 COMPARED = 64

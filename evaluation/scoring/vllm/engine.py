@@ -86,7 +86,7 @@ class Vllm:
                 }
 
     def _memory_share(self) -> float:
-        """Return the share of a device's memory that vLLM may take; of a CPU's, only what is usable counts."""
+        """Return the share of a device's memory that vLLM may take; on a CPU, only what is usable counts."""
         share = self.job.plan.config.generation.memory_share
         if self.job.backend.device != "cpu":
             return share

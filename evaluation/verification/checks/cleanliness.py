@@ -25,8 +25,7 @@ _ROLE = r"(?:user|human|assistant|system|ai|bot|chatbot|model|gpt|chatgpt|ai ass
 _OTHER_SPEAKER = re.compile(
     rf"^[ \t]*+(?:[#>]{{1,6}}+[ \t]*+)?[*_\[(]{{0,3}}{_ROLE}(?: ?\d)?[*_\])]{{0,3}}[ \t]*+(?::|$)"
     r"|^[ \t]*+(?:[*_#]{1,4}+[ \t]*+)?(?:question|instruction|instructions|input|response|prompt|query"
-    r"|answer)"
-    r"[*_]{0,2}[ \t]*+:",
+    r"|answer)[*_]{0,2}[ \t]*+:",
     re.IGNORECASE | re.MULTILINE,
 )
 _SPEAKER_IN_LINE = re.compile(
@@ -47,8 +46,7 @@ _PREAMBLE = re.compile(
     r"(?:sure(?: thing)?|certainly|of course|absolutely|definitely|great|ok|okay|alright|all right|yes"
     r"|yep|no problem"
     r"|got it|understood|hello|hi|hey|hi there|hello there|greetings|well|so|right|gladly|with pleasure"
-    r"|my pleasure"
-    r"|good (?:morning|afternoon|evening|day)|ah|oh|hmm|thanks|thank you)\b"
+    r"|my pleasure|good (?:morning|afternoon|evening|day)|ah|oh|hmm|thanks|thank you)\b"
     r"(?:[!,.:;–—]| ?- | (?:i|here|there|let|thing)\b)"
     r"|(?:that's an? |what an? )?(?:great|good|excellent|interesting|nice) question\b"
     r"|here(?:'s| is| are| you go)\b|(?:as|i'm|i am|being) an? (?:ai|artificial|language|large)\b"

@@ -83,7 +83,7 @@ def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -
     if not os.access(python, os.X_OK) or os.path.isdir(python):
         raise SandboxError(
             f"`python` of the task names {python}, which is not an executable; name the Python of an "
-            f"environment"
+            "environment"
         )
     try:
         sandbox = Sandbox(PACKAGES, python)

@@ -1,4 +1,4 @@
-"""Runs attempts in the sandbox, and reports what came of them: `python -m tests.verification.sandbox.arena MODE`."""
+"""Runs attempts in the sandbox, and reports: `python -m tests.verification.sandbox.arena MODE`."""
 
 import ctypes
 import json

@@ -1,4 +1,4 @@
-"""What tests may do with a program in both runs, what is said when it is wrong, and what a verdict rests on."""
+"""What tests may do with a program, what is said when it is wrong, and what a verdict rests on."""
 
 from typing import Any
 
@@ -85,8 +85,8 @@ def test_nothing_is_left_for_the_next_program() -> None:
     )
     assert _run(first, "assert f(1) == 1") == ProgramVerdict(True)
     second = (
-        "import math, sys\ndef f(x): return math.pi < 4 and not hasattr(sys, 'stash') and 'stash' "
-        "not in dir(__builtins__)"
+        "import math, sys\ndef f(x): return math.pi < 4 and not hasattr(sys, 'stash') and 'stash' not "
+        "in dir(__builtins__)"
     )
     assert _run(second, "assert f(1)") == ProgramVerdict(True)
 

@@ -1,8 +1,9 @@
 """Generate answers to many prompts by continuous batching; each is the same as if generated alone.
 
 A prompt is prefilled once for all its samples, and a prefix that many prompts share is prefilled once
-for all of them; their keys and values are then copied into each row's slot. Logits are fp32, as the best two often tie in bf16. Only the tokenizer's ids are
-chosen: a padded vocabulary has rows that were never trained.
+for all of them; their keys and values are then copied into each row's slot. Logits are fp32, as the
+best two often tie in bf16. Only the tokenizer's ids are chosen: a padded vocabulary has rows that were
+never trained.
 """
 
 import logging
@@ -53,7 +54,8 @@ Answers = dict[AnswerKey, Answer]
 class DecodingBatch:
     """A batch of rows, each of which decodes an answer and is refilled once that ends.
 
-    The index of a row is that of its slot. If there is no answer to refill a row with, the last row moves there.
+    The index of a row is that of its slot. If there is no answer to refill a row with, the last row
+    moves there.
 
     Args:
         vocabulary: Number of ids that may be chosen.
