@@ -34,8 +34,8 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("option", "--merge"): "write the mean with the command `merge`, and list it as a step",
     ("command", "import-hf"): "list the Hugging Face folder in `checkpoints` as it is",
 }
-"""The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind of verifier, a
-format, a suite), a command, an option."""
+"""The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind
+of verifier, a format, a suite), a command, an option."""
 
 
 def instead(kind: Kind, name: str) -> str | None:

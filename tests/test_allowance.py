@@ -22,7 +22,10 @@ TASK = "system.slice/job_7/step_0/user/task_0"
 MACHINES: dict[str, tuple[str, dict[str, str], int, int]] = {
     "without groups": ("/", {}, 64, 500),
     "of version 1": ("", {}, 64, 500),
-    "no limit": ("/a", {"a/cpu.max": "max 100000", "a/memory.max": "max", "a/memory.stat": "anon 9_GB"}, 64, 500),
+    "no limit": (
+        "/a",
+        {"a/cpu.max": "max 100000", "a/memory.max": "max", "a/memory.stat": "anon 9_GB"}, 64, 500
+    ),
     "a container with two CPUs": (
         "/", {"cpu.max": "200000 100000", "memory.max": "4_GB", "memory.stat": "anon 1_GB\nfile 2_GB"}, 2, 3,
     ),

@@ -122,7 +122,7 @@ def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = 
 
 
 def _stage_verdict(step: int, content: StepDeltas, judged: JudgedStep | None) -> dict[str, Any]:
-    """Return a step's verdict as corrected for the choice among all steps, where they were judged together."""
+    """Return a step's verdict corrected for the choice among all steps, as they were judged together."""
     corrected = content if judged is None else judged
     return {
         "step": step,
@@ -135,7 +135,7 @@ def _stage_verdict(step: int, content: StepDeltas, judged: JudgedStep | None) ->
 def _advice(
     plan: StagePlan, contents: Mapping[int, StepDeltas], awaited: int
 ) -> tuple[dict[str, Any], dict[int, JudgedStep]]:
-    """Return the content of `recommendation.json`, without a step where results cannot be read; all verdicts."""
+    """Return the content of `recommendation.json`, without steps whose results cannot be read; all verdicts."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     objectives, decision = plan.stage.objective, None
     deltas: dict[int, list[Delta]] = {}

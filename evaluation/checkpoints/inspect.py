@@ -84,7 +84,8 @@ def trained_context(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the context that a model was trained for, which decides how it treats distant positions.
 
     Returns:
-        `trained_sequence_length`: tokens of a training sequence; None if not recorded. `rotary_embedding`: base and scaling in words; None if there is no base.
+        `trained_sequence_length`: tokens of a training sequence; None if not recorded.
+        `rotary_embedding`: base and scaling in words; None if there is no base.
     """
     values = checkpoint.sequence_length, _rotary_embedding(checkpoint)
     return dict(zip(TRAINED, values, strict=True))

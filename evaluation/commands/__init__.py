@@ -25,7 +25,7 @@ def add_command(
     name: str | None = None,
     **keywords: Any,
 ) -> argparse.ArgumentParser:
-    """Add a command with a line of help, by default named after its function: `_bridge_table` runs `bridge-table`."""
+    """Add a command with a line of help, named after its function: `_bridge_table` runs `bridge-table`."""
     name = name or run.__name__.strip("_").replace("_", "-")
     command = commands.add_parser(name, help=help, **keywords)
     command.set_defaults(run=run)

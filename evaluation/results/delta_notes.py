@@ -18,7 +18,7 @@ def notes_by_steps(contents: Mapping[int, StepDeltas]) -> list[tuple[str, str]]:
 
 
 def warnings_in_words(contents: Mapping[int, StepDeltas]) -> list[str]:
-    """Return each note of some steps once, as stage pages and terminals show it, with its steps in parentheses."""
+    """Return each note of some steps once, with its steps in parentheses."""
     return [f"{note} ({_of_steps(own)})" for note, own in notes_by_steps(contents)]
 
 

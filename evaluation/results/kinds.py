@@ -22,7 +22,7 @@ from evaluation.settings.tiers import Tier
 class Units:
     """The blocks, questions or prompts of an item, in the file's order: (n,) of everything.
 
-    `measured` has what each metric adds up and divides by; amounts are NaN for units that could not be judged,
+    `measured` has what each metric adds up and divides by; amounts are NaN for units without a verdict,
     or do not count for the metric. `sums` are the columns that
     ratios of blocks are made of, and `positions` their nats by position, where the scorer stored them.
     `groupings` are fixed groups to report by, such as level and subject: the group of each unit, by grouping.

@@ -118,7 +118,8 @@ def _entry(written: Any, number: int, folders: list[str]) -> dict[str, Any]:
         step = step_of_folder(Path(path).name)
     if step is None and (step := _step_in_metadata(Path(path))) is None:
         raise ValueError(
-            f"entry {number} of `checkpoints`: neither the name {Path(path).name!r} nor the metadata in {path} "
+            f"entry {number} of `checkpoints`: neither the name {Path(path).name!r} nor the metadata in "
+            f"{path} "
             "has a step; add `step:`, such as 1, 2, 3 for checkpoints of no particular order"
         )
     return {"path": path, "step": step, "name": entry.get("name")}

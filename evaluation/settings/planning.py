@@ -105,7 +105,8 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
             owner, known = seen.setdefault(folder, (plan.name, definition))
             if known != definition:
                 raise ConfigError(
-                    f"{key}: {folder.name!r} is defined differently in the suites of {owner} and {plan.name}, "
+                    f"{key}: {folder.name!r} is defined differently in the suites of {owner} and "
+                    f"{plan.name}, "
                     "which share a cache; give one of them another name"
                 )
     return plans
@@ -276,7 +277,8 @@ def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tu
     configs = _checkpoint_files(stage, "config.yaml")
     if not configs:
         raise ConfigError(
-            f"{config.key(f'stages.{name}')}: no `{wanted}` is given, and no checkpoint under {stage.checkpoints} has a "
+            f"{config.key(f'stages.{name}')}: no `{wanted}` is given, and no checkpoint under "
+            f"{stage.checkpoints} has a "
             f"config.yaml to take it from; set `{wanted}:{_own_tokenizer(stage, wanted)}` or "
             "`training_config:`"
         )

@@ -62,7 +62,7 @@ def caused(error: Exception, cause: Exception) -> Exception:
         (torch.AcceleratorError("CUDA error: out of memory"), NotEnoughMemory, ["not have enough"]),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when"), NotEnoughMemory, ["CUBLAS"]),
         (CalledProcessError(1, ["gcc"]), CompileError, ["gcc"]),
-        (caused(InductorError("x"), RuntimeError("Failed to find C compiler.")), CompileError, ["find C compiler"]),
+        (caused(InductorError("x"), RuntimeError("no C compiler.")), CompileError, ["no C compiler"]),
         (InductorError("No space left on device"), CompileError, ["No space left"]),
         (caused(InductorError("y"), RuntimeError(ILLEGAL)), GpuFault, ["illegal memory access"]),
         (InductorError(ILLEGAL), GpuFault, ["illegal memory access"]),

@@ -110,7 +110,10 @@ def test_any_damage_is_named(tmp_path_factory: pytest.TempPathFactory, data: st.
 FILES: dict[str, tuple[str, Callable[[Path], bytes], str]] = {
     "plain text called gzip": ("a.txt.gz", lambda _: b"text", "cannot be unpacked"),
     "a raw deflate stream": ("a.jsonl.gz", lambda _: PACKED[:10] + zlib.compress(b"x"), "a.jsonl.gz: "),
-    "not UTF-8 lines": ("a.jsonl", lambda _: lines(GOOD) + b'{"a": "\xe9"}\n', r"line 2 is not UTF-8 text \(byte 7\)"),
+    "not UTF-8 lines": (
+        "a.jsonl",
+        lambda _: lines(GOOD) + b'{"a": "\xe9"}\n',
+        r"line 2 is not UTF-8 text \(byte 7\)"),
     "not UTF-8 text": ("a.txt", lambda _: b"ab\ncaf\xe9 x", r"a\.txt: the file is not UTF-8 text \(byte 6\)"),
     "later not UTF-8": ("a.txt", lambda _: b"x" * MIB + b"\xff", rf"not UTF-8 text \(byte {MIB}\)"),
     "a key twice": ("a.jsonl", lambda _: lines(GOOD) + b'{"a": 1, "a": 2}',

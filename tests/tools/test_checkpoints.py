@@ -15,8 +15,8 @@ LOGITS = torch.ones(2, 3, 320)
 
 PLACES: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "nothing": (lambda f: f / "absent", "absent: no such folder", "absent: cannot be read"),
-    "a file": (lambda f: made(f / "file", Path.touch), "file: a file; give the checkpoint's folder", "file: ends early"),
-    "an empty folder": (lambda f: made(f / "empty", Path.mkdir), "empty: not a checkpoint", "empty: not a file"),
+    "a file": (lambda f: made(f / "file", Path.touch), "file: a file; give", "file: ends early"),
+    "an empty folder": (lambda f: made(f / "empty", Path.mkdir), "empty: not", "empty: not a file"),
     "a loop": (lambda f: made(f / "loop", lambda loop: loop.symlink_to("loop")), "loop", "loop"),
     "a long name": (lambda f: f / ("n" * 300), "File name too long", "File name too long"),
 }  # fmt: skip

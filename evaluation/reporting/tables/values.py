@@ -46,7 +46,7 @@ class Value:
 
 
 def values_of(results: Results) -> list[Value]:
-    """Return all metrics of all items of a checkpoint, tier by tier, overall ones last (those of rates first)."""
+    """Return all metrics of all items of a checkpoint, tier by tier, overall ones last."""
     return [value for tier in results.tiers.values() for value in _tier_values(tier)]
 
 

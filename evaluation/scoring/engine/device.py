@@ -18,7 +18,7 @@ def choose_device(requested: str) -> str:
     """Resolve `auto` to `cuda` if there is a GPU; log who else holds the GPU's memory.
 
     Raises:
-        ScoringError: When a GPU is requested or was given, and PyTorch cannot use it; the CPU would take days.
+        ScoringError: When a GPU is requested or was given, and PyTorch cannot use it.
     """
     if requested == "cpu":
         return "cpu"
