@@ -135,7 +135,7 @@ def _stage_verdict(step: int, content: StepDeltas, judged: JudgedStep | None) ->
 def _advice(
     plan: StagePlan, contents: Mapping[int, StepDeltas], awaited: int
 ) -> tuple[dict[str, Any], dict[int, JudgedStep]]:
-    """Return the content of `recommendation.json`, without steps whose results cannot be read; all verdicts."""
+    """Return the content of `recommendation.json`, without steps that cannot be read; all verdicts."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     objectives, decision = plan.stage.objective, None
     deltas: dict[int, list[Delta]] = {}

@@ -14,7 +14,6 @@ from evaluation.results.deltas_file import StageDeltas, StepDeltas
 from evaluation.results.items import TIER_MODELS
 from evaluation.results.stage_files import (
     QUALITY_COLUMNS,
-    RETENTION_COLUMNS,
     SUMMARY_COLUMNS,
     QualityRow,
     Recommendation,
@@ -57,7 +56,6 @@ TABLES: dict[str, Sequence[Column]] = {
     "<stage>/summary.parquet": SUMMARY_COLUMNS,
     "<stage>/task_quality.csv": QUALITY_COLUMNS,
     "<results>/comparison.csv": COMPARISON_COLUMNS,
-    "<results>/retention.csv": RETENTION_COLUMNS,
 }
 
 
