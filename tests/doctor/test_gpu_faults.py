@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CalledProcessError
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 
+from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import SCORE
@@ -186,7 +187,8 @@ def test_memory_that_another_process_takes_during_the_run(
 ) -> None:
     """The pass is halved until nothing is left to halve; then the other is named."""
     held("4242, 60000 MiB, /usr/bin/python")
-    one = EngineBackend(Scoring(device="cpu", cpu_row_tokens=1024), None, lambda: None)  # type: ignore[arg-type]
+    scoring, checkpoint = Scoring(device="cpu", cpu_row_tokens=1024), cast(Checkpoint, None)
+    one = EngineBackend(scoring, checkpoint, lambda: None)
     one.engine = Engine(tiny.model("llama"), row_tokens=1024, device="cpu")
     monkeypatch.setattr(one.engine, "hidden", full)
     with pytest.raises(EvaluationError) as caught:
