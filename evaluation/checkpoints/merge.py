@@ -12,8 +12,9 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError
 from evaluation.files import temporary_path
+from evaluation.wording import reason_of
 
-_FREE = "_ architectures bos_ dtype eos_ initializer_ max_position_ pad_ transformers_ use_cache"
+_FREE = tuple("_ arch bos_ dtype eos_ initial max_pos pad_ transformers use_cache".split())
 
 
 def write_mean(
@@ -34,15 +35,13 @@ def write_mean(
     for one, weight in zip(others, weights, strict=False):
         other, total = load_model(one, dtype=dtype), total + weight
         theirs = other.config.to_dict()
-        different = [key for key in ours if ours[key] != theirs.get(key)]
-        if keys := [key for key in different if not key.startswith(tuple(_FREE.split()))]:
+        if keys := [k for k in ours if ours[k] != theirs.get(k) and not k.startswith(_FREE)]:
             raise CheckpointError(
                 f"{one.path}: another model than {last.path}, by `{keys[0]}`; leave one out"
             )
         for name, part in other.named_parameters():
             mean[name].lerp_(part.to(exact), weight / total)  # equal ones stay the same to the bit
-    for name, part in model.named_parameters():
-        part.copy_(mean[name])
+    model.load_state_dict(mean, strict=False)
     temporary = temporary_path(output)
     try:
         model.save_pretrained(temporary)
@@ -50,6 +49,6 @@ def write_mean(
             path.chmod(temporary.stat().st_mode & 0o666)
         temporary.rename(output)
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{output}: cannot be written ({error}); free disk space") from None
+        raise CheckpointError(f"{output}: cannot be written ({reason_of(error)})") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
