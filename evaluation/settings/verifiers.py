@@ -116,13 +116,6 @@ class Program(_Verifier):
     )
 
 
-class ProgramWithPackages(Program):
-    """A `Program` verifier of a provider's task whose programs use an environment's packages."""
-
-    python: str
-    """The interpreter of that environment."""
-
-
 Verifier = Annotated[
     Pattern
     | NumberVerifier

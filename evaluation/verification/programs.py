@@ -15,10 +15,10 @@ from evaluation.errors import ConfigError
 from evaluation.escaping import without_surrogates
 from evaluation.reading.programs import Wanted, read_program
 from evaluation.reading.python_code import parsed
-from evaluation.settings.verifiers import Program, ProgramWithPackages
+from evaluation.settings.verifiers import Program
 from evaluation.verification.livecodebench import METADATA, as_function, method_of, problem_tests
 from evaluation.verification.sandbox.model import Limits, Tests
-from evaluation.verification.sandbox.run import run_program, run_with_packages
+from evaluation.verification.sandbox.run import run_program
 from evaluation.verification.verdicts import Verdict, VerifierKind
 
 _MOST_CHARACTERS = 1 << 20
@@ -37,10 +37,7 @@ def _verify(verifier: Program, document: Mapping[str, Any], completion: str) -> 
     if METADATA in document and method_of(document) is None:
         program = as_function(program)
     limits = Limits(seconds=float(verifier.seconds), memory_mb=int(verifier.memory_mb))
-    if isinstance(verifier, ProgramWithPackages):
-        outcome = run_with_packages(verifier.python, program, tests, limits)
-    else:
-        outcome = run_program(program, tests, limits)
+    outcome = run_program(program, tests, limits)
     credit = None if outcome.passed is None else float(outcome.passed)
     return Verdict(credit=credit, answer=answer, reason=outcome.reason, note=outcome.note)
 

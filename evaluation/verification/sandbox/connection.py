@@ -16,7 +16,7 @@ from evaluation.errors import SandboxError
 from evaluation.verification.sandbox.model import Limits, Tests, Use
 from evaluation.verification.sandbox.plain_run import END, SECRET_BYTES
 from evaluation.verification.sandbox.syscalls import compiled_filter
-from evaluation.verification.sandbox.zygote import ENDING, JOB, PACKAGES, PATIENCE, READY
+from evaluation.verification.sandbox.zygote import ENDING, JOB, PATIENCE, READY
 
 _START_SECONDS = 60.0
 _END_SECONDS = 5.0
@@ -25,7 +25,7 @@ _SLACK_SECONDS = 20.0
 _MOST_OUTPUT = 1 << 20
 _PASSED_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONHOME")
 """Variables that an interpreter may need to start; removed before the first program runs."""
-_OWN_OPTIONS = ("-S", "-s", "-P", "-B", "-X", "utf8")
+_OPTIONS = ("-S", "-s", "-P", "-B", "-X", "utf8")
 _START = """
 import sys
 sources, mode, *numbers = sys.argv[1:3], *sys.argv[3:]
@@ -50,23 +50,18 @@ class Sandbox:
     """A zygote and the connection to it.
 
     Args:
-        mode: Kind of sandbox, one of `run.MODES`, or PACKAGES.
-        python: Interpreter that runs programs; for PACKAGES that of their environment.
+        mode: Kind of sandbox, one of `run.MODES`.
 
     Raises:
         SandboxError: When the machine does not offer this sandbox; states the reason.
     """
 
-    def __init__(self, mode: str, python: str = sys.executable) -> None:
+    def __init__(self, mode: str) -> None:
         self.mode = mode
-        filter_descriptor = _memory_file(compiled_filter(packages=mode == PACKAGES))
+        filter_descriptor = _memory_file(compiled_filter())
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            inherited = (theirs.fileno(), filter_descriptor)
-            self._process = _start(mode, python, inherited)
-        except OSError as reason:
-            ours.close()
-            raise SandboxError(f"{python} cannot be started ({reason.strerror})") from reason
+            self._process = _start(mode, (theirs.fileno(), filter_descriptor))
         finally:
             theirs.close()
             os.close(filter_descriptor)
@@ -175,13 +170,12 @@ def _send_secret(writing: int) -> bytes:
     return secret
 
 
-def _start(mode: str, python: str, inherited: tuple[int, int]) -> "subprocess.Popen[bytes]":
+def _start(mode: str, inherited: tuple[int, int]) -> "subprocess.Popen[bytes]":
     variables = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
     variables |= {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    arguments = (*_sources(mode), mode, os.getpid(), *inherited)
-    options = ("-s", "-B", "-X", "utf8") if mode == PACKAGES else _OWN_OPTIONS
+    arguments = (*_sources(), mode, os.getpid(), *inherited)
     return subprocess.Popen(
-        [python, *options, "-c", _START, *map(str, arguments)],
+        [sys.executable, *_OPTIONS, "-c", _START, *map(str, arguments)],
         env=variables,
         cwd="/",
         stdin=subprocess.DEVNULL,
@@ -192,10 +186,10 @@ def _start(mode: str, python: str, inherited: tuple[int, int]) -> "subprocess.Po
     )
 
 
-def _sources(mode: str) -> tuple[Path, Path]:
+def _sources() -> tuple[Path, Path]:
     """Return the folders from which the sandbox's code and numpy are imported before it is entered."""
     root = Path(evaluation.__file__).resolve().parent.parent
-    numpy = None if mode == PACKAGES else importlib.util.find_spec("numpy")
+    numpy = importlib.util.find_spec("numpy")
     return root, Path(numpy.origin).parent.parent if numpy and numpy.origin else root
 
 

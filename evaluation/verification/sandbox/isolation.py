@@ -2,8 +2,7 @@
 
 Namespaces give the process its own user, file tree, network, process table and System V IPC. Its root
 is a read-only tmpfs into which the visible folders are mounted read-only. There is no /proc, no /dev,
-no /tmp and no active network interface. Programs with packages also see the environment of these
-packages, and get an empty /tmp.
+no /tmp and no active network interface.
 
 Landlock is for machines whose users may not make namespaces. It forbids every access to files except
 reading the visible ones. The seccomp filter forbids network and signals; Landlock forbids them as
@@ -31,13 +30,10 @@ _NEW_MOUNTS, _NEW_CGROUP, _NEW_NAMES, _NEW_IPC = 0x00020000, 0x02000000, 0x04000
 _NEW_USER, _NEW_PROCESSES, _NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
 _ALL = _NEW_MOUNTS | _NEW_NAMES | _NEW_IPC | _NEW_USER | _NEW_PROCESSES | _NEW_NETWORK | _NEW_CGROUP
 
-_READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS, _REMOUNT, _BIND = 1, 2, 4, 8, 32, 4096
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND = 1, 2, 4, 32, 4096
 _RECURSIVE, _PRIVATE = 16384, 1 << 18
 _KEPT = {8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 """Flags of a mount (noexec, noatime, nodiratime, relatime) that must stay set when it is remounted."""
-
-FILES = "/tmp"
-"""The only folder that a program may write to, if it is a program with packages."""
 
 _USER = 1000
 _MOUNT_POINT = "/proc"
@@ -49,11 +45,7 @@ _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 """Number of file rights that each version of Landlock knows; later versions know 16."""
 
-_FILES_MB = 256
-"""Total size of the files that a program with packages may write."""
-
 _MOST_OPEN = 32
-_MOST_OPEN_WITH_PACKAGES = 256
 _GRACE = 2  # seconds in which the zygote ends the process, with a reason, before the kernel does
 _FRAMES = 1000
 """Python's recursion limit, not counting the frames below the program."""
@@ -74,26 +66,11 @@ def enter_namespaces() -> None:
 
 def enter_root() -> None:
     """Give this process, number 1 in its process table, a root with only the visible files."""
-    _enter_root(_visible_paths(), _hidden_folders(), "")
-
-
-def enter_root_with_packages() -> None:
-    """As `enter_root`, with this interpreter's environment and a writable folder, which is entered."""
-    _enter_root([*_visible_paths(), *_environment()], [], FILES)
-    os.chdir(FILES)
-
-
-def _enter_root(visible: Sequence[str], hidden: Sequence[str], files: str) -> None:
     libc.mount("", "/", "", _RECURSIVE | _PRIVATE)
     _mount_empty(_MOUNT_POINT)
-    if files:
-        os.mkdir(_MOUNT_POINT + files)
-        flags = _NO_SUID | _NO_DEVICES | _NO_PROGRAMS
-        about = f"size={_FILES_MB}m,nr_inodes=10k,mode=700"
-        libc.mount("tmpfs", _MOUNT_POINT + files, "tmpfs", flags, about)
-    for path in visible:
+    for path in _visible_paths():
         _mount_read_only(path, _MOUNT_POINT + path)
-    for path in hidden:
+    for path in _hidden_folders():
         _mount_empty(_MOUNT_POINT + path)
         _remount_read_only(_MOUNT_POINT + path)
     libc.make_root(_MOUNT_POINT)
@@ -189,14 +166,6 @@ def _standard_library() -> set[str]:
     return {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
 
 
-def _environment() -> list[str]:
-    """Return the folders of this interpreter's packages and libraries, and time zones."""
-    homes = (sys.prefix, sys.base_prefix)  # either may contain more than the environment
-    libraries = {os.path.join(home, name) for home in homes for name in ("lib", "lib64")}
-    paths = {*libraries, *sys.path, "/usr/share/zoneinfo"}
-    return sorted((path for path in paths if os.path.exists(path)), key=len)
-
-
 def _numpy() -> set[str]:
     numpy = sys.modules.get("numpy")
     if numpy is None or numpy.__file__ is None:
@@ -213,20 +182,19 @@ def arrange_descriptors(null: int, descriptors: Sequence[int]) -> None:
     os.closerange(len(high), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def confine(limits: Limits, present_bytes: int, seccomp: bytes, *, packages: bool) -> None:
+def confine(limits: Limits, present_bytes: int, seccomp: bytes) -> None:
     """Set the limits of this process, and last the seccomp filter.
 
     Args:
         present_bytes: Memory that the process has already.
-        packages: Whether programs use packages and write files.
     """
     end_with_parent()
     for kind, most in (
         (resource.RLIMIT_CPU, math.ceil(limits.seconds) + _GRACE),
         (resource.RLIMIT_AS, present_bytes + (limits.memory_mb << 20)),
-        (resource.RLIMIT_FSIZE, _FILES_MB << 20 if packages else 0),
+        (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, _MOST_OPEN_WITH_PACKAGES if packages else _MOST_OPEN),
+        (resource.RLIMIT_NOFILE, _MOST_OPEN),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
     ):

@@ -9,9 +9,6 @@ A program is verified by two runs: a plain one and, if it passes that, a guarded
     passes  fails                       fails, and is counted as forged
 
 If the tests themselves cannot be run, or the machine is too busy, there is no verdict.
-
-Each program with packages gets a new sandbox, as it may leave files there. It has only the plain run,
-and a pass is counted as unguarded.
 """
 
 import atexit
@@ -39,7 +36,7 @@ from evaluation.verification.sandbox.model import (
 from evaluation.verification.sandbox.needs import use_of
 from evaluation.verification.sandbox.reasons import shortened
 from evaluation.verification.sandbox.syscalls import compiled_filter
-from evaluation.verification.sandbox.zygote import COMPUTED, PACKAGES, PATIENCE, STARVED, WAITED
+from evaluation.verification.sandbox.zygote import COMPUTED, PATIENCE, STARVED, WAITED
 
 MODES = ("namespaces", "landlock")
 """Kinds of sandbox, the strongest first; each also has the seccomp filter and the limits."""
@@ -68,42 +65,6 @@ def run_program(
             return _run_twice(_sandbox(modes), program, tests, limits)
         except SandboxError:  # it ended, perhaps before this program: use a new one
             return _run_twice(_sandbox(modes), program, tests, limits)
-
-
-def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -> ProgramVerdict:
-    """Run the tests, once and unguarded, against a program that may use packages and write files.
-
-    Args:
-        python: Interpreter of the environment that has the packages.
-        limits: Limits of the program, imports included.
-
-    Raises:
-        SandboxError: When the machine has no user namespaces, or the interpreter does not start.
-    """
-    if not os.access(python, os.X_OK) or os.path.isdir(python):
-        raise SandboxError(
-            f"`python` of the task names {python}, which is not an executable; name the Python of an "
-            "environment"
-        )
-    try:
-        sandbox = Sandbox(PACKAGES, python)
-    except SandboxError as reason:
-        raise SandboxError(
-            f"programs that use the packages of {python} cannot be run safely on this machine ({reason}): "
-            "see that it is Python 3.10 or newer, allow user namespaces (`sysctl "
-            "user.max_user_namespaces=10000`), or verify on another machine"
-        ) from reason
-    try:
-        checked, _ = _plainly(
-            sandbox, b"x = 1", Tests(asserts=("assert x == 1",)), Use([]), Limits()
-        )
-        if not checked.passed:
-            raise SandboxError(f"{python}: a program that is right fails ({checked.reason})")
-        source = program.encode("utf-8", "surrogatepass")
-        outcome, _ = _plainly(sandbox, source, tests, Use([]), limits)
-        return outcome if outcome.passed is None else replace(outcome, note=UNGUARDED)
-    finally:
-        sandbox.close()
 
 
 def describe_sandbox(*, modes: Sequence[str] = MODES) -> str:

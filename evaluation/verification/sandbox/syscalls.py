@@ -5,7 +5,6 @@ mounts, namespaces, keys, io_uring, bpf or ptrace. Memory outside of the process
 shared segments) is forbidden too, as the memory limit does not count it.
 Threads end with their process and share its limits. Event loops of asyncio may have their pair of sockets,
 of which the limit on descriptors allows few.
-Programs with packages may also write files in the folder that their sandbox has for them, and use pipes.
 """
 
 import errno
@@ -30,20 +29,10 @@ _ALLOWED = """
     epoll_create1 epoll_ctl epoll_wait epoll_pwait recvfrom
     exit exit_group
 """.split()
-_WITH_PACKAGES = """
-    open openat creat mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2
-    link linkat symlink symlinkat truncate ftruncate fallocate fsync fdatasync
-    pwrite64 pwritev sendfile copy_file_range flock chmod fchmod fchmodat umask chdir fchdir
-    utime utimes utimensat futimesat listxattr llistxattr flistxattr getxattr lgetxattr fgetxattr
-    pipe pipe2 eventfd2 getsockopt shutdown
-    set_tid_address sched_setaffinity sched_getparam sched_getscheduler getpriority
-""".split()
 _UNIX = 1
 """AF_UNIX: asyncio needs a pair of such sockets."""
 _DEVICE_CONTROLS = (0x5421, 0x5450, 0x5451)
 """FIONBIO, FIONCLEX, FIOCLEX: set whether a descriptor blocks, and whether exec closes it."""
-_LOCKS = (5, 6, 7)
-"""File locks, which sqlite takes."""
 _THREAD = 0x00010000
 """CLONE_THREAD: the new thread ends with its process, and shares its limits."""
 _FILE_CONTROLS = (0, 1, 2, 3, 1030)
@@ -53,11 +42,8 @@ _REMEDY = "install libseccomp.so.2 (`apt install libseccomp2`, `dnf install libs
 
 
 @functools.cache
-def compiled_filter(*, packages: bool = False) -> bytes:
+def compiled_filter() -> bytes:
     """Return the filter as the kernel takes it: instructions of eight bytes each.
-
-    Args:
-        packages: Whether programs use packages and write files.
 
     Raises:
         SandboxError: When pyseccomp or libseccomp is missing, or too old.
@@ -74,7 +60,7 @@ def compiled_filter(*, packages: bool = False) -> bytes:
             f"missing ({reason}); {_REMEDY}, or verify on another machine"
         ) from reason
     try:
-        return _compile(pyseccomp, packages)
+        return _compile(pyseccomp)
     except OSError as reason:
         raise SandboxError(
             f"no sandbox for generated programs can be built: libseccomp refuses the filter "
@@ -82,14 +68,14 @@ def compiled_filter(*, packages: bool = False) -> bytes:
         ) from reason
 
 
-def _compile(seccomp: Any, packages: bool) -> bytes:
+def _compile(seccomp: Any) -> bytes:
     rules = seccomp.SyscallFilter(seccomp.ERRNO(errno.EPERM))
 
     def allow(name: str, *arguments: Any) -> None:
         if seccomp.resolve_syscall(seccomp.Arch.NATIVE, name) >= 0:  # else this machine lacks it
             rules.add_rule(seccomp.ALLOW, name, *arguments)
 
-    for name in (*_ALLOWED, *(_WITH_PACKAGES if packages else ())):
+    for name in _ALLOWED:
         allow(name)
     allow("clone", seccomp.Arg(0, seccomp.MASKED_EQ, _THREAD, _THREAD))
     allow("socketpair", seccomp.Arg(0, seccomp.EQ, _UNIX))
@@ -98,9 +84,9 @@ def _compile(seccomp: Any, packages: bool) -> bytes:
         allow("ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, control))
     if seccomp.resolve_syscall(seccomp.Arch.NATIVE, "clone3") >= 0:
         rules.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")  # libc then uses clone
-    for place, name in () if packages else ((1, "open"), (2, "openat")):
+    for place, name in ((1, "open"), (2, "openat")):
         allow(name, seccomp.Arg(place, seccomp.MASKED_EQ, _WRITES, 0))
-    for control in (*_FILE_CONTROLS, *(_LOCKS if packages else ())):
+    for control in _FILE_CONTROLS:
         allow("fcntl", seccomp.Arg(1, seccomp.EQ, control))
     allow("prlimit64", seccomp.Arg(0, seccomp.EQ, 0))  # only its own limits
     with tempfile.TemporaryFile() as file:

@@ -38,17 +38,7 @@ DONE, COMPUTED, WAITED, STARVED = range(4)
 PATIENCE = 10.0
 """The limit is CPU time; in wall-clock time, a busy machine may take this many times longer."""
 READY = b"ready"
-PACKAGES = "packages"
-"""Kind of sandbox whose programs may use the packages of its interpreter, and write files."""
-_ENTER = {
-    "namespaces": isolation.enter_root,
-    "landlock": isolation.apply_landlock,
-    PACKAGES: isolation.enter_root_with_packages,
-}
-_VARIABLES = {
-    "HOME": isolation.FILES,
-    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
-}
+_ENTER = {"namespaces": isolation.enter_root, "landlock": isolation.apply_landlock}
 _MOST_OPEN = 128
 _WATCH_SECONDS = 1.0
 _IDLE = 0.005
@@ -71,8 +61,7 @@ def start(
     try:
         limit(resource.RLIMIT_NOFILE, _MOST_OPEN)
         seccomp = _read_all(filter_descriptor)
-        if mode != PACKAGES:
-            plain_run.preload()
+        plain_run.preload()
         sys.path[:] = [path for path in sys.path if path not in sources]
         sys.argv[:] = [""]
         libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
@@ -103,8 +92,6 @@ def _become_zygote(mode: str, connection: socket.socket, seccomp: bytes) -> NoRe
         libc.prctl(libc.PR_SET_DUMPABLE, 0)
         end_with_parent()
         os.environ.clear()
-        if mode == PACKAGES:
-            os.environ.update(_VARIABLES)
         os.umask(0o077)
     except OSError as reason:
         connection.send(str(reason).encode()[:1000])
@@ -112,15 +99,13 @@ def _become_zygote(mode: str, connection: socket.socket, seccomp: bytes) -> NoRe
     gc.collect()
     gc.freeze()
     connection.send(READY)
-    _Zygote(connection, memory, null, seccomp, packages=mode == PACKAGES).serve()
+    _Zygote(connection, memory, null, seccomp).serve()
 
 
 class _Zygote:
-    def __init__(
-        self, connection: socket.socket, memory: int, null: int, seccomp: bytes, *, packages: bool
-    ) -> None:
+    def __init__(self, connection: socket.socket, memory: int, null: int, seccomp: bytes) -> None:
         self._connection, self._memory, self._null = connection, memory, null
-        self._seccomp, self._packages = seccomp, packages
+        self._seccomp = seccomp
 
     def serve(self) -> NoReturn:
         while True:
@@ -193,7 +178,7 @@ class _Zygote:
             return child
         try:
             arrange_descriptors(self._null, descriptors)
-            confine(limits, present, self._seccomp, packages=self._packages)
+            confine(limits, present, self._seccomp)
             run()
         finally:
             os._exit(1)

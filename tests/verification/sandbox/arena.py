@@ -10,7 +10,7 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +19,8 @@ from typing import Any
 import psutil
 
 from evaluation.verification.sandbox.model import Limits, Tests
-from evaluation.verification.sandbox.run import (
-    close_sandbox,
-    describe_sandbox,
-    run_program,
-    run_with_packages,
-)
-from evaluation.verification.sandbox.zygote import PACKAGES
-from tests.tables import sample, table
+from evaluation.verification.sandbox.run import close_sandbox, describe_sandbox, run_program
+from tests.tables import table
 
 MARK = "sandbox-escape"
 """Begins the name of every file that an attempt leaves."""
@@ -50,38 +44,23 @@ class Attempt:
     memory_mb: int = 512
     given: str = ""
     works_unsandboxed: bool = False
-    twice: bool = False
-    """Whether the second run looks for what the first one has left."""
-    cheat: bool = False
-    """Whether it changes what judges it, in its own process."""
 
 
-def attempts(file: str) -> Iterator[Attempt]:
+def attempts() -> Iterator[Attempt]:
     """Each gives "escaped" where it gets through; what raises there is stopped."""
-    for name, known in table(f"verification/sandbox/{file}")["attempts"].items():
+    for name, known in table("verification/sandbox/attempts")["attempts"].items():
         fields = {"asserts": ["assert f() == 'escaped'"], "seconds": 10, **known}
         body = fields.pop("body", None) or SYSCALL.replace("{call}", fields.pop("syscall"))
         yield Attempt(name, "def f():\n" + textwrap.indent(body, "    "), **fields)
 
 
-def pretences(file: str, asserts: list[str]) -> Iterator[Attempt]:
-    for name, known in table(f"verification/sandbox/{file}")["pretences"].items():
+def pretences() -> Iterator[Attempt]:
+    for name, known in table("verification/sandbox/attempts")["pretences"].items():
+        asserts = ["assert f(3) == 4", "assert f(4) == 5"]
         yield Attempt(name, **{"asserts": asserts, "seconds": 2, **known})
 
 
-_WITH_PACKAGES = "attempts_with_packages"
-KINDS = {
-    "attempts": [*attempts("attempts")],
-    "pretences": [*pretences("attempts", ["assert f(3) == 4", "assert f(4) == 5"])],
-    "attempts with packages": [*attempts(_WITH_PACKAGES)],
-    "pretences with packages": [*pretences(_WITH_PACKAGES, ["assert f() == 1"])],
-}
-
-
-def played(kind: str, mode: str) -> Sequence[Attempt]:
-    """Every attempt; where each starts an interpreter with packages, half of them."""
-    return sample(2, KINDS[kind]) if mode == PACKAGES else KINDS[kind]
-
+KINDS = {"attempts": [*attempts()], "pretences": [*pretences()]}
 
 _ADOPT = 36
 _LEFT_IN = ("/dev/shm", "/tmp", "/var/tmp", os.path.dirname(os.__file__))
@@ -123,11 +102,7 @@ class Arena:
         limits = Limits(seconds=attempt.seconds, memory_mb=attempt.memory_mb)
         tests = Tests(asserts=tuple(attempt.asserts), given=attempt.given)
         program = self.fill_in(attempt.program)
-        if mode == PACKAGES:
-            for _ in range(1 + attempt.twice):
-                outcome = run_with_packages(sys.executable, program, tests, limits)
-        else:
-            outcome = run_program(program, tests, limits, modes=[mode])
+        outcome = run_program(program, tests, limits, modes=[mode])
         return {"passed": outcome.passed, "reason": outcome.reason, "left": self.left()}
 
     def left(self) -> list[str]:
@@ -183,14 +158,16 @@ def of_session(session: int) -> set[int]:
 
 
 def main(mode: str, kinds: list[str]) -> dict[str, Any]:
-    chosen = [attempt for kind in kinds for attempt in played(kind, mode)]
+    chosen = [attempt for kind in kinds for attempt in KINDS[kind]]
     watchdog = threading.Timer(900, os._exit, (3,))
     watchdog.daemon = True
     watchdog.start()
     with ExitStack() as stack:
         arena = Arena(stack)
-        own = PACKAGES if mode == PACKAGES else describe_sandbox(modes=[mode])
-        results: dict[str, Any] = {"sandbox": own, "user": os.getuid()}
+        results: dict[str, Any] = {
+            "sandbox": describe_sandbox(modes=[mode]),
+            "user": os.getuid(),
+        }
         results["outcomes"] = {attempt.name: arena.run(attempt, mode) for attempt in chosen}
         close_sandbox()
         results["processes left"] = len(descendants(os.getpid()) - {arena.victim})
