@@ -65,15 +65,6 @@ def test_a_verifier_that_fails_is_no_fault_of_the_golds(monkeypatch: pytest.Monk
         check_golds("maths", task({"kind": "boxed"}), documents("1", "2"), limits=LIMITS)
 
 
-def test_a_busy_machine_refuses_no_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(jobs: list[Any], **_: Any) -> Any:
-        return ((number, Verdict(credit=None, reason="not done")) for number in range(len(jobs)))
-
-    monkeypatch.setattr("evaluation.verification.golds.verify_all", fails)
-    asked = {"prompt": "", "instruction_ids": ["punctuation:no_comma"], "arguments": [{}]}
-    check_golds("maths", task({"kind": "ifeval"}), documents(asked), limits=LIMITS)
-
-
 BASE, CHAT = (
     load_suite(ROOT / "task_suites", name).generation_tasks
     for name in ("stage3_verified", "stage4_verified")

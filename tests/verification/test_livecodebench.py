@@ -58,9 +58,3 @@ def test_tests_that_are_no_texts_are_refused_and_run_nothing(tests: str) -> None
     wrong = {**document("script"), "tests": [tests]}
     with pytest.raises(ConfigError, match="not what LiveCodeBench's rows hold"):
         PROGRAM.verify(Program(kind="program"), wrong, "print(1)")
-
-
-def test_metadata_that_is_none_is_refused() -> None:
-    wrong = {**document("script"), "livecodebench": "atcoder"}
-    with pytest.raises(ConfigError, match="write `livecodebench: metadata`"):
-        PROGRAM.verify(Program(kind="program"), wrong, "print(1)")

@@ -13,7 +13,6 @@ import pytest
 
 from evaluation.errors import CacheError
 from evaluation.settings.verifiers import Boxed, IFEval, MathVerify, Minerva
-from evaluation.verification import pool
 from evaluation.verification.pool import VerifierJob, verify_all
 from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, Verdict
 from tests.conftest import ROOT
@@ -112,11 +111,6 @@ def test_odd_completions_get_verdicts() -> None:
     assert len(found[5].answer.encode()) == 10_000  # raises for half a character
     reason = "the completion has 100,000,000 characters; 4,000,000 are verified at most"
     assert found[6] == Verdict(credit=None, reason=reason)
-
-
-def test_no_jobs_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "ProcessPool", lambda *_, **__: pytest.fail("starts processes"))
-    assert list(verify_all([], workers=2)) == []
 
 
 def test_missing_data_stops_all(tmp_path: Path) -> None:

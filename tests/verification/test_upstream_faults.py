@@ -3,14 +3,13 @@
 A failure here means that a library has changed: update the page, and the table beside this file.
 """
 
-import string
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
-from evaluation.settings.verifiers import IFEval, Verifier
+from evaluation.settings.verifiers import Verifier
 from evaluation.verification.registry import verify
 from tests.conftest import ROOT
 from tests.tables import cases
@@ -43,13 +42,3 @@ def test_faults_of_instructions(
     settings = VERIFIER.validate_python({"kind": kind})
     assert verify(settings, document((name, arguments)), text).credit == credit
     assert name in PAGE
-
-
-def test_a_letter_that_is_none_is_replaced_by_a_random_one() -> None:
-    given = {"letter": "#", "let_frequency": 1, "let_relation": "at least"}
-    asked = document(("keywords:letter_frequency", given))
-    verdicts = [
-        verify(IFEval(kind="ifeval"), asked, text).credit for text in string.ascii_lowercase
-    ]
-    assert sum(credit == 1 for credit in verdicts) == 1
-    assert verify(IFEval(kind="ifeval"), asked, "###").credit == 0

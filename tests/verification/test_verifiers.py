@@ -8,7 +8,7 @@ import nltk
 import pytest
 from pydantic import ValidationError
 
-from evaluation.errors import CacheError, SourceError
+from evaluation.errors import CacheError
 from evaluation.settings.verifiers import (
     Boxed,
     IFBench,
@@ -124,20 +124,6 @@ def test_chance_is_the_same_every_time() -> None:
     assert first.count(1.0) == 1
 
 
-@pytest.mark.parametrize(
-    ("ids", "arguments", "named"),
-    [
-        (["no:such"], [{}], "not an instruction of"),
-        ([COMMAS], [], "1 instructions with 0"),
-        ([], [], "0 instructions"),
-    ],
-)
-def test_what_is_no_instruction(ids: list[str], arguments: list[Any], named: str) -> None:
-    asked = {"prompt": "", "instruction_ids": ids, "arguments": arguments}
-    with pytest.raises(ValueError, match=named):
-        verify(IFEval(kind="ifeval"), asked, "Text.")
-
-
 def test_counts_sentences_with_nltk(with_nltk: Path) -> None:
     name = "length_constraints:number_sentences"
     asked = document((name, {"num_sentences": 2, "relation": "less than"}))
@@ -161,13 +147,6 @@ def test_fetch_takes_what_is_there(
     nltk_data.fetch(tmp_path, ["punkt_tab", "stopwords"])
     nltk_data.fetch(tmp_path, ["punkt_tab"])
     assert nltk_data.missing(tmp_path, nltk_data.RESOURCES) == ("averaged_perceptron_tagger_eng",)
-
-
-def test_fetch_names_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nltk.data, "path", [])
-    monkeypatch.setattr(nltk, "download", lambda *_, **__: False)
-    with pytest.raises(SourceError, match=r"punkt_tab cannot be downloaded to .* NLTK_DATA"):
-        nltk_data.fetch(tmp_path / "new", ["punkt_tab"])
 
 
 def test_every_kind_of_a_suite_is_registered() -> None:
