@@ -3,7 +3,6 @@
 There is no check by regular expression: one that backtracks could run forever on a model's text.
 """
 
-import json
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, JsonValue
@@ -32,15 +31,6 @@ from evaluation.settings.code_checks import (
 from evaluation.settings.model import Boolean, Integer, Settings, Text
 
 
-def _only_json(value: Any) -> Any:
-    """Return the value unchanged; raise ValueError for NaN and infinity, which JSON lacks."""
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError:
-        raise ValueError("holds `.nan` or `.inf`, which JSON lacks; write a number") from None
-    return value
-
-
 def _usable_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema; raise ValueError if it is invalid, refers elsewhere, or may run forever."""
     from jsonschema import Draft202012Validator, SchemaError
@@ -50,7 +40,6 @@ def _usable_schema(schema: dict[str, Any]) -> dict[str, Any]:
     except SchemaError as error:
         raise ValueError(f"not a JSON schema: {error.message}") from None
     _refuse_patterns(schema)
-    _only_json(schema)
     return schema
 
 
@@ -204,7 +193,7 @@ class JsonEquals(InstructionCheck):
     check: Literal["json_equals"] = Field(
         description="the JSON of the answer, fenced or not, is this value."
     )
-    value: Annotated[JsonValue, AfterValidator(_only_json)] = Field(
+    value: JsonValue = Field(
         description="The value: keys, order of arrays, types and every sign of a text count."
     )
     match_case: Boolean = Field(False, description="Upper and lower case differ.")

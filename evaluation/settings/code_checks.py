@@ -96,14 +96,8 @@ class Defines(InstructionCheck):
     @classmethod
     def _possible(cls, arguments: tuple[str, ...] | None) -> tuple[str, ...] | None:
         names = [_name(argument.removeprefix("*")) for argument in arguments or ()]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"{twice!r} appears twice, which Python does not allow")
         if names[:1] in (["self"], ["cls"]):
             raise ValueError(f"{names[0]!r} is not counted among the arguments; leave it out")
-        starred = [argument.startswith("*") for argument in arguments or ()]
-        if starred != sorted(starred):
-            raise ValueError("arguments with a star, as `*args`, come after all others; move them")
         return arguments
 
 

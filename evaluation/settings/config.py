@@ -1,6 +1,5 @@
 """`config/config.yaml`: the stages, their checkpoints, suites, bridges and objectives."""
 
-import contextlib
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,7 +17,7 @@ from evaluation.settings.model import (
     Settings,
     one_sentence,
 )
-from evaluation.settings.names import Name, check_folders, check_names, check_results_apart
+from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.provided import Providers
 from evaluation.settings.requested_steps import StepInterval, is_requested
 from evaluation.settings.runs import OtherRun, PublishedScores, RunName, WeightsAndBiases
@@ -103,7 +102,6 @@ class Config(Settings):
         check_names(self.stages)
         results = {n: s.results or f"{self.results}/{n}" for n, s in self.stages.items()}
         check_folders(self.results, self.cache, results)
-        check_results_apart(self.results, self._folders_read())
         for name, stage in self.stages.items():
             if stage.bridge is not None:
                 _check_bridge(name, stage, stage.bridge, self.stages)
@@ -116,18 +114,6 @@ class Config(Settings):
                     f"references.{name}: `runs` has this name, too; choose another one"
                 )
         return self
-
-    def _folders_read(self) -> dict[str, str]:
-        """Return the folders that a run reads, by their key."""
-        read = {"suites": self.suites}
-        tokenizers = {"tokenizer": self.tokenizer}
-        for name, stage in self.stages.items():
-            listed = {f"stages.{name}.checkpoints.{n}": c.path for n, c in enumerate(stage.listed)}
-            read |= listed or {f"stages.{name}.checkpoints": stage.checkpoints}
-            tokenizers[f"stages.{name}.tokenizer"] = stage.tokenizer
-        return read | {
-            f"{key}.name": tokenizer.name for key, tokenizer in tokenizers.items() if tokenizer
-        }
 
 
 def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, Stage]) -> None:
@@ -154,12 +140,7 @@ def _step_folders(stage: Stage, folder: str) -> set[str]:
         }
     home, name = os.path.realpath(stage.checkpoints), os.path.basename(folder)
     if isinstance(stage.steps, tuple):
-        names = {stage.folder_of(step).name for step in stage.steps}
-        links: list[str] = []
-        with contextlib.suppress(OSError):  # not there yet
-            links = [entry.name for entry in os.scandir(home) if entry.is_symlink()]
-        linked = {os.path.realpath(f"{home}/{link}") for link in names.intersection(links)}
-        return {f"{home}/{name}" for name in names} | linked
+        return {os.path.realpath(stage.folder_of(step)) for step in stage.steps}
     every = stage.steps.every if isinstance(stage.steps, StepInterval) else 1
     return set() if (step_of_folder(name) or 0) % every else {f"{home}/{name}"}
 

@@ -6,7 +6,7 @@ Types are strict: `true` is not read as 1, nor `"5"` as 5. An error has one line
 import difflib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Annotated, Any, get_args
 
@@ -15,15 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from evaluation.errors import ConfigError
 from evaluation.withdrawn import instead
 
-MOST_LINES = 8
-"""Mistakes that are reported at once."""
-
-LONGEST_PATH = 3000
-LONGEST_PART = 200
-"""Most characters of a path and of a name in it; systems allow more, as files are added below it."""
-
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
-_LONG_WORD = re.compile(rf"(\S{{60}})\S{{{LONGEST_PART},}}")
 _WRITTEN_WRONG = {
     "string_type": "is not text; put it in quotes",
     "invalid_key": "is not text; put it in quotes",
@@ -36,41 +28,19 @@ _WRITTEN_WRONG = {
 }
 
 
-class _UnsetVariable(ValueError):
-    """A path uses an environment variable that is not set or is empty."""
-
-
-def _unset(variable: str) -> _UnsetVariable:
-    """Return the error for a variable, written `$NAME` or `${NAME}`."""
-    state = "is empty" if _name(variable) in os.environ else "is not set"
-    remedy = f"run `export {_name(variable)}=…` or write the path out"
-    return _UnsetVariable(f"uses {variable}, which {state}: {remedy}")
-
-
-def _name(variable: str) -> str:
-    return variable.strip("${}")
-
-
 def expand_path(text: str) -> str:
     """Replace `$NAME`, `${NAME}` and a leading `~`.
 
     Raises ValueError for a variable without a value, and for text that is not a path on this machine.
     """
     for variable in _VARIABLE.findall(text):
-        if not os.environ.get(_name(variable)):
-            raise _unset(variable)
+        if not os.environ.get(name := variable.strip("${}")):
+            raise ValueError(
+                f"uses {variable}, which is not set: run `export {name}=…` or write the path out"
+            )
     path = os.path.expandvars(os.path.expanduser(text))
-    if left := _VARIABLE.search(path):
-        raise _unset(left.group())
-    if path.startswith("~"):
-        user = path.partition("/")[0]
-        raise ValueError(f"{path!r}: this machine has no user {user[1:]!r}; write the path out")
-    if not path.strip() or path != path.strip():
-        raise ValueError(f"{path!r} is empty, or begins or ends with a space")
-    if not path.isprintable():
-        raise ValueError(f"{path!r} has characters that cannot be printed; choose another path")
-    if len(path) > LONGEST_PATH or any(len(part) > LONGEST_PART for part in path.split("/")):
-        raise ValueError(f"{path!r} is longer than a path can be; choose another")
+    if not path.strip() or not path.isprintable():
+        raise ValueError(f"{path!r} is empty, or cannot be printed; choose another path")
     if "://" in path:
         raise ValueError(f"{path!r} is an address; a path on this machine is expected")
     return str(PurePosixPath(path))
@@ -161,46 +131,22 @@ def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> ConfigError:
     """Turn pydantic's report into a line per mistake, which names file, key and remedy.
 
-    A variable that is not set is reported once, however many paths use it.
-
     Args:
         file: Where the settings come from, for messages.
         root: The model that was validated; hints on unknown keys come from it.
     """
-    lines: list[str] = []
-    unset: dict[str, list[str]] = {}
-    mistakes = error.errors(include_url=False)
+    lines, mistakes = [], error.errors(include_url=False)
     for mistake in mistakes:
-        if mistake["type"] == "too_short" and _has_inner(mistake, mistakes):
+        if mistake["type"] == "too_short" and len(mistakes) > 1:
             continue  # pydantic counts the entries without the wrong ones, which it reports, too
-        key = ".".join(_readable(str(part)) for part in mistake["loc"] if _is_written(str(part)))
-        what = _LONG_WORD.sub(r"\1…", _what(mistake, root))
-        if isinstance(mistake.get("ctx", {}).get("error"), _UnsetVariable):
-            unset.setdefault(what, []).append(key)
-        else:
-            lines.append(f"{file}: {key}: {what}" if key else f"{file}: {what}")
-    for what, keys in unset.items():
-        others = f" (and {len(keys) - 1} more keys)" if len(keys) > 1 else ""
-        lines.append(f"{file}: {keys[0]}{others}: {what}")
-    if len(lines) > MOST_LINES:
-        lines[MOST_LINES:] = [f"{file}: … and {len(lines) - MOST_LINES} more mistakes"]
+        key = ".".join(str(part) for part in mistake["loc"] if _is_written(str(part)))
+        lines.append(": ".join(filter(None, (file, key, _what(mistake, root)))))
     return ConfigError("\n".join(lines))
 
 
 def _is_written(part: str) -> bool:
     """Return whether a part of a location is a key or index in the file, not pydantic's name of a type."""
     return part != "constrained-str" and not (part.endswith("]") and "[" in part)
-
-
-def _readable(part: str) -> str:
-    return _LONG_WORD.sub(r"\1…", part if part and part.isprintable() else repr(part))
-
-
-def _has_inner(mistake: Any, mistakes: Sequence[Any]) -> bool:
-    size = len(mistake["loc"])
-    return any(
-        len(other["loc"]) > size and other["loc"][:size] == mistake["loc"] for other in mistakes
-    )
 
 
 def _what(mistake: Any, root: type[BaseModel]) -> str:
@@ -231,12 +177,7 @@ def _wrong_kind(mistake: Any) -> str:
     """Return the sentence for a mapping in which one key decides which other keys it has."""
     key = mistake["ctx"]["discriminator"].strip("'")
     if mistake["type"] == "union_tag_not_found":
-        keys = (
-            [_readable(str(key)) for key in mistake["input"]]
-            if isinstance(mistake["input"], dict)
-            else []
-        )
-        return f"needs the key `{key}`" + (f" next to {', '.join(keys)}" if keys else "")
+        return f"needs the key `{key}`"
     kinds = mistake["ctx"]["expected_tags"].replace("'", "").split(", ")
     return f"{key}: {_unknown_value(mistake['ctx']['tag'], kinds)}"
 

@@ -4,7 +4,6 @@ A stage's name is a target of the workflow, a part of its rules' names, and a fo
 only shown may hold more, but nothing that a table, page or terminal would take for a command.
 """
 
-import itertools
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -24,8 +23,6 @@ LABEL = r"\w(?:[\w .,:/+()-]*[\w.)+])?"
 LONGEST = 80
 TARGETS = ("all", "prefill", "front_page", "comparison")
 PREFILL = ("prefill_tokenizer", *(f"prefill_{tier.cache.name}" for tier in TIERS.values()))
-KINDS = ("check", "collect", "deltas", "figures", "file_of", "provided", "score", "tables")
-"""Prefixes of a stage's rules: `score_<stage>`, and `score_<stage>_bridge`, …"""
 SHARED_FILES = (
     *("scores", "report.html", "overview.rst"),
     *("comparison.csv", "comparison.json", "comparison.html", "comparison.log"),
@@ -90,17 +87,6 @@ def check_names(names: Iterable[str]) -> None:
                 "file systems take them for one folder; rename one of them"
             )
         known[name.casefold()] = name
-    _check_rules(list(known.values()))
-
-
-def _check_rules(names: list[str]) -> None:
-    kinds = "|".join(KINDS)
-    for name, other in itertools.permutations(names, 2):
-        stage, part = re.escape(other), r"(?:_bridge|_from_\d+)"
-        if re.fullmatch(rf"(?:{kinds})_{stage}{part}?|{stage}{part}", name):
-            raise ValueError(
-                f"stages.{name}: a rule of stage {other} has this name; rename one of the stages"
-            )
 
 
 def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
@@ -132,11 +118,3 @@ def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
                     f"{key}: the folder of stage {other} lies inside {folder}; choose another"
                 )
         seen[own] = name
-
-
-def check_results_apart(results: str, read: Mapping[str, str]) -> None:
-    """Raise ValueError if the results would go into a folder that the run reads, by its key in `read`."""
-    root = os.path.realpath(results)
-    for key, folder in read.items():
-        if os.path.isdir(folder) and os.path.realpath(folder) == root:
-            raise ValueError(f"results: {results} is also `{key}`; choose a folder of its own")

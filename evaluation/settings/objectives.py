@@ -15,9 +15,6 @@ from evaluation.settings.tiers import TIERS, TierName
 from evaluation.withdrawn import instead
 from evaluation.wording import did_you_mean, first_few, no_such
 
-SMALLEST_MARGIN = 1e-6
-"""Smallest margin above 0: the questions needed to detect one grow with its inverse square."""
-
 
 class Objective(Settings):
     """One objective of a stage: to improve on the bridge, or to keep its level."""
@@ -66,11 +63,6 @@ class Objective(Settings):
 
     @model_validator(mode="after")
     def _margin_is_detectable(self) -> Self:
-        if 0 < self.margin < SMALLEST_MARGIN:
-            raise ValueError(
-                f"margin: {self.margin:g} is less than any results could show; write 0, or "
-                f"{SMALLEST_MARGIN:g} or more"
-            )
         metric = self.decided_on
         if metric.unit == "fraction" and self.margin >= 1:
             fraction = self.margin / 100

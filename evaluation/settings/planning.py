@@ -27,7 +27,6 @@ Found = TypeVar("Found")
 
 _TOKENIZER_NAME = "tokenizer.tokenizer_name_or_path"
 _TOKENIZER_REVISION = "tokenizer.tokenizer_revision"
-_TOKENIZER_LENGTH = "tokenizer.tokenizer_max_length"
 """Keys of a training configuration."""
 
 _POSITIONS = "max_position_embeddings"
@@ -161,7 +160,6 @@ def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
         return tokenizer
     if not isinstance(tokenizer, str) or not tokenizer:
         raise ConfigError(f"{origin}: no {_TOKENIZER_NAME}; set `tokenizer: {{name: …}}` instead")
-    _check_longest(config, name, stage, tokenizer)
     _, revision = _resolved(config, name, stage, "tokenizer", _TOKENIZER_REVISION)
     if revision is not None and not isinstance(revision, str):
         raise ConfigError(
@@ -172,18 +170,6 @@ def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
         return Tokenizer(name=tokenizer, revision=revision or None)
     except ValidationError as error:
         raise one_sentence(error, f"{origin}: tokenizer", Tokenizer) from None
-
-
-def _check_longest(config: Config, name: str, stage: Stage, tokenizer: str) -> None:
-    """Refuse a training that cut texts shorter than the sequences which are scored."""
-    origin, longest = _resolved(config, name, stage, "tokenizer", _TOKENIZER_LENGTH)
-    length = _sequence_length(config, name, stage)
-    if longest is not None and (type(longest) is not int or longest < length):
-        raise ConfigError(
-            f"{origin}: {_TOKENIZER_LENGTH} is {str(longest)[:60]!r}, so training cut texts that are "
-            f"scored whole, as sequence_length is {length:,}; if that is meant, set `tokenizer: "
-            f"{{name: {tokenizer}}}`, which leaves the limit out"
-        )
 
 
 def tokenizer_origin(plan: StagePlan) -> str:
@@ -279,8 +265,7 @@ def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tu
         raise ConfigError(
             f"{config.key(f'stages.{name}')}: no `{wanted}` is given, and no checkpoint under "
             f"{stage.checkpoints} has a "
-            f"config.yaml to take it from; set `{wanted}:{_own_tokenizer(stage, wanted)}` or "
-            "`training_config:`"
+            f"config.yaml to take it from; set `{wanted}:` or `training_config:`"
         )
     return configs[0], read_yaml(configs[0])
 
@@ -290,9 +275,3 @@ def _checkpoint_files(stage: Stage, file: str) -> list[Path]:
     places = [Path(listed_checkpoint.path, file) for listed_checkpoint in stage.listed]
     files = filter(Path.is_file, places) if places else Path(stage.checkpoints).glob(f"*/{file}")
     return sorted(files, key=_by_step)
-
-
-def _own_tokenizer(stage: Stage, wanted: str) -> str:
-    """Return the value that names the tokenizer in the first checkpoint's folder; empty without one."""
-    files = _checkpoint_files(stage, "tokenizer.json") if wanted == "tokenizer" else []
-    return f" {{name: {files[0].parent}}}" if files else ""

