@@ -25,9 +25,6 @@ PATTERNS = (
 )
 """Names of the files that text and prompts depend on."""
 
-_TABLES = (TOKENIZER_JSON, CONFIG, SPECIAL_TOKENS, ADDED_TOKENS)
-"""Files that must be JSON objects."""
-
 SHIFTED = "sentencepiece.bpe.model"
 """Name that XLM-R, CamemBERT, mBART, XGLM and NLLB give to a model whose ids they shift."""
 
@@ -48,26 +45,7 @@ class Vocabulary:
 def tokenizer_files(folder: Path) -> list[Path]:
     """Return the files of a tokenizer's folder and broken links, by name; weights may lie beside them."""
     matched = {path for pattern in PATTERNS for path in folder.glob(pattern)}
-    return sorted(path for path in matched if not path.is_dir() or path.name in _TABLES)
-
-
-def check_files(folder: Path) -> None:
-    """Check that the files can be read, and that those which must be JSON objects begin so.
-
-    Errors of libraries do not name the damaged file.
-
-    Raises:
-        SourceError: When one is not.
-    """
-    for path in tokenizer_files(folder):
-        try:
-            with open(path, "rb") as file:
-                begin = file.read(1000).lstrip()
-            if path.name in _TABLES and not begin.startswith(b"{"):
-                raise SourceError(f"{path}: is not a JSON object; copy the tokenizer again")
-        except OSError as error:
-            why = f"cannot be read ({error.strerror})"
-            raise SourceError(f"{path}: {why}; copy the tokenizer again") from None
+    return sorted(path for path in matched if not path.is_dir())
 
 
 def read_table(path: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from evaluation.errors import SourceError
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.config import TokenizerConfig, read_config
 from evaluation.tokenizers.fast import FastTokenizer, read_byte_level, read_json
-from evaluation.tokenizers.files import PATTERNS, Vocabulary, check_files, find_vocabulary
+from evaluation.tokenizers.files import PATTERNS, Vocabulary, find_vocabulary
 from evaluation.tokenizers.pieces import PieceTokenizer
 from evaluation.wording import one_line
 
@@ -38,7 +38,6 @@ def load_tokenizer(
     name = str(name_or_folder)
     with _one_sentence(name):
         folder = local_folder(name, revision)
-        check_files(folder)
         tokenizer = _opened(find_vocabulary(folder, use_fast=use_fast))
         tokenizer.name_or_path = name
     return tokenizer

@@ -1,6 +1,5 @@
 """SentencePiece models: which are read, without the blank that they put in front, and their added tokens."""
 
-import re
 from pathlib import Path
 
 import sentencepiece
@@ -23,17 +22,15 @@ _PLAIN = (None, "PreTrainedTokenizer", "TokenizersBackend", "SentencePieceBacken
 
 def open_model(path: Path) -> sentencepiece.SentencePieceProcessor:
     """Return the SentencePiece model of a file; raise SourceError if it is none."""
-    begin = path.read_bytes()[:200]
     try:
         model = sentencepiece.SentencePieceProcessor(model_file=str(path))
         if model.get_piece_size() > 0:
             return model
     except (RuntimeError, OSError):
         pass
-    is_tiktoken = re.match(rb"[A-Za-z0-9+/=]+ \d+\n", begin)
-    what = "is a vocabulary of tiktoken" if is_tiktoken else "is no SentencePiece model"
     raise SourceError(
-        f"{path}: {what}; copy the tokenizer again, with a tokenizer.json, and set `use_fast: true`"
+        f"{path}: is no SentencePiece model; copy the tokenizer again, with a tokenizer.json, and set "
+        "`use_fast: true`"
     )
 
 

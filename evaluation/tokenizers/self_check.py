@@ -14,7 +14,7 @@ import sentencepiece
 
 from evaluation.errors import SourceError
 from evaluation.tokenizers.base import LoadedTokenizer
-from evaluation.tokenizers.check_texts import ANSWERS, PROGRAM, PROMPTS, OwnText, texts_with
+from evaluation.tokenizers.check_texts import ANSWERS, PROMPTS, OwnText, texts_with
 from evaluation.tokenizers.encoding import encode_pairs
 from evaluation.tokenizers.fast import FastTokenizer, read_json
 from evaluation.tokenizers.files import TOKENIZER_JSON, find_pieces
@@ -54,7 +54,7 @@ def self_check(
     return {
         "reference": reference,
         "texts": [{"text": text, "ids": ids[text]} for text in ids],
-        "remarks": [*remarks, *_lost_layout(tokenizer, ids[PROGRAM])],
+        "remarks": remarks,
     }
 
 
@@ -202,13 +202,3 @@ def _check_answers(tokenizer: LoadedTokenizer) -> None:
                 f"as {text!r} from its ids {_shown(encoded.continuation)}; its decoder is not one "
                 "that can be used, copy the tokenizer again"
             )
-
-
-def _lost_layout(tokenizer: LoadedTokenizer, ids: Sequence[int]) -> Iterator[str]:
-    """Yield a remark if a program cannot be read back from its ids."""
-    text = tokenizer.decode(ids)
-    if text != PROGRAM:
-        yield (
-            f"{PROGRAM!r} is {text!r} once encoded and decoded: the tokenizer does not keep line ends and "
-            "blanks, so that a model can hardly write programs"
-        )

@@ -1,23 +1,15 @@
-"""Each kind of tokenizer through every tier: what prefill stores, and what a trained model answers."""
+"""Each kind of tokenizer through every tier: what prefill stores."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
-from evaluation.prefill.caches import read_documents, read_prompts, read_slice, read_task
+from evaluation.prefill.caches import read_prompts, read_slice, read_task
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.prefill.tokenizers import fetch_tokenizer
-from evaluation.scoring.answers import AnswerKey, GenerationRequest, stopping_with
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.verifiers import Program
-from evaluation.tokenizers.base import LoadedTokenizer
-from evaluation.verification.registry import verify
 from tests.prefill.plans import make_plan
-from tests.scoring import tiny
 from tests.tokenizers.kinds import CHATML, JSON, PIECES, TURNS
 from tests.tokenizers.test_kinds import LIKE_PIECES, loaded, pieces, raw
 from tests.verification.sandbox.references import needs_sandbox
@@ -30,7 +22,6 @@ LINES = [
 ] * 20
 CONTEXT, CHOICES = "Question: who jumps?\nAnswer:", [" the fox", " the lazy dog", " naïve 日本語"]
 PROMPT = 'def total(values):\n    """Add values."""\n'
-BODY = "    result = 0\n    for value in values:\n        result += value\n    return result\n"
 STOP = ["\nclass", "\ndef", "\n#", "\nif", "\nprint"]
 ASKED = {"role": "user", "content": " Who jumps?\n  1"}
 CHAT = f"{TURNS[0]}user\n Who jumps?\n  1{TURNS[1]}\n{TURNS[0]}assistant\n"
@@ -79,7 +70,7 @@ def reference(folder: Path, kind: str, text: str) -> list[int]:
 
 @needs_sandbox
 @pytest.mark.parametrize("kind", [*PIECES, *JSON])
-def test_every_tier_has_the_ids_of_training_and_reads_its_answer(
+def test_every_tier_has_the_ids_of_training(
     kinds: dict[str, Path], kind: str, tmp_path: Path
 ) -> None:
     folder, plan = kinds[kind], plan_of(tmp_path, kinds[kind])
@@ -103,39 +94,3 @@ def test_every_tier_has_the_ids_of_training_and_reads_its_answer(
 
     (prompt,) = read_prompts(plan.cache_folder("tier5", "total")).prompts
     assert list(prompt.tokens) == reference(folder, kind, PROMPT)
-    (document,) = read_documents(plan.cache_folder("tier5", "total")).values()
-    if kind != "no byte fallback":  # which has no sign for the end of a line
-        answer = _answered(ours, prompt.tokens, _behind(ours, prompt.tokens, f"{BODY}\nprint(1)\n"))
-        assert answer == BODY
-        assert verify(Program(kind="program"), document.document, answer).credit == 1.0
-
-
-def _behind(tokenizer: LoadedTokenizer, prompt: Sequence[int], text: str) -> list[int]:
-    """Ids that a model writes behind a prompt, whose last token may not end where the text begins."""
-    for before in (PROMPT, "", "x"):
-        start, whole = tokenizer.encode([before, before + text])
-        if tokenizer.decode_answer(prompt, whole[len(start) :]) == text:
-            return whole[len(start) :]
-    raise AssertionError(text)
-
-
-def _answered(tokenizer: LoadedTokenizer, prompt: Sequence[int], answer: Sequence[int]) -> str:
-    """The text that a model generates which has been trained on this prompt and this answer alone."""
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 64, "num_hidden_layers": 1, "max_position_embeddings": 512}
-    sizes |= {"vocab_size": len(tokenizer), "initializer_range": 0.02}
-    model = LlamaForCausalLM(LlamaConfig(**tiny.SHAPE | sizes))
-    ids = torch.tensor([[*prompt, *answer]])
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
-    for _ in range(300):
-        logits = model(input_ids=ids).logits[0, :-1]
-        if bool((logits.argmax(-1) == ids[0, 1:])[len(prompt) - 1 :].all()):
-            break
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(logits, ids[0, 1:]).backward()
-        optimizer.step()
-    request = GenerationRequest("total", tuple(prompt), len(answer))
-    stopping = stopping_with(tokenizer, (), STOP)
-    model.eval().requires_grad_(False)
-    given = tiny.answers(model, [request], stopping, batch=1, vocabulary=len(tokenizer))
-    return given[AnswerKey(0, 0)].text

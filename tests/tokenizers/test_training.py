@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation.errors import ConfigError
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stage
@@ -34,14 +33,3 @@ def planned(folder: Path, more: dict[str, Any], **settings: Any) -> StagePlan:
 @pytest.mark.parametrize(("written", "used"), [("v1.1", "v1.1"), (None, None), ("", None)])
 def test_its_revision_is_used(tmp_path: Path, written: str | None, used: str | None) -> None:
     assert planned(tmp_path, {"tokenizer_revision": written}).tokenizer.revision == used
-
-
-def test_a_limit_that_cut_texts_is_refused(tmp_path: Path) -> None:
-    assert planned(tmp_path, {"tokenizer_max_length": 64}).tokenizer.name == "org/t"
-    with pytest.raises(ConfigError, match="tokenizer_max_length is '63', so training cut") as e:
-        planned(tmp_path, {"tokenizer_max_length": 63})
-    assert "set `tokenizer: {name: org/t}`" in str(e.value)
-    remedy = {"tokenizer": {"name": "org/t"}, "sequence_length": 64}
-    assert planned(tmp_path, {"tokenizer_max_length": 63}, **remedy).tokenizer.name == "org/t"
-    with pytest.raises(ConfigError, match="tokenizer_revision is '5', expected a commit"):
-        planned(tmp_path, {"tokenizer_revision": 5})
