@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from evaluation.errors import SourceError
 from evaluation.json_text import load_json
-from evaluation.prefill.limits import memory_limit
 from evaluation.providers.adapters.mirror_files import PACKED, is_lfs_pointer, parts_of
 from evaluation.wording import one_line, reason_of
 
@@ -33,13 +32,6 @@ _BATCH = 64
 
 _AT_ONCE = 1 << 25
 """Bytes of Parquet decoded at once, estimated from the mean size of its rows."""
-
-LONGEST_LINE = 1 << 26
-LONGEST_ARRAY = 1 << 28
-"""Bytes of one row as JSON, and of a whole JSON array, which is not read row by row."""
-
-MEMORY = 1 << 31
-"""Bytes that reading the next few rows may take."""
 
 _LONGEST_DOCUMENT = 8 << 20
 """Characters of a text file kept together; a longer one is cut at the end of a line."""
@@ -63,17 +55,7 @@ def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[DatasetRow]:
     """
     try:
         batches = _read_saved(path, fields) if path.is_dir() else _read_file(path, fields)
-        while True:
-            with memory_limit(MEMORY):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            yield from batch
-    except MemoryError:
-        raise SourceError(
-            f"{path}: a few of its rows take more than {MEMORY >> 20:,} MiB of memory; it may be damaged, "
-            "else write shorter rows"
-        ) from None
+        yield from itertools.chain.from_iterable(batches)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise SourceError(f"{path}: cannot be unpacked: {error}; copy it again") from None
     except OSError as error:
@@ -101,7 +83,6 @@ def _check_fetched(path: Path) -> None:
 def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[DatasetRow]]:
     try:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
-            _refuse_twice(path, file.schema_arrow.names)
             columns = _columns(fields, file.schema_arrow.names)
             size = sum(
                 file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups)
@@ -110,7 +91,7 @@ def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Dat
             rows = max(1, min(_BATCH, rows))
             for batch in file.iter_batches(batch_size=rows, columns=columns, use_threads=False):
                 yield batch.to_pylist()
-    except (PermissionError, MemoryError):
+    except PermissionError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise SourceError(
@@ -118,17 +99,7 @@ def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Dat
         ) from None
 
 
-def _refuse_twice(path: Path, names: Sequence[str]) -> None:
-    """Raise SourceError for two columns of one name, of which rows would have only one."""
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise SourceError(
-            f"{path}: has {names.count(twice)} columns named {twice!r}; rename or remove all but one"
-        )
-
-
 def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[list[DatasetRow]]:
-    """Load the dataset at once: it is only mapped into memory, outside the limit for its rows."""
     import datasets
 
     for part in parts_of(folder):
@@ -151,7 +122,7 @@ def _saved_batches(folder: Path, dataset: Any) -> Iterator[list[DatasetRow]]:
 def _saved_errors(folder: Path) -> Iterator[None]:
     try:
         yield
-    except (PermissionError, MemoryError):
+    except PermissionError:
         raise
     except (
         LookupError,
@@ -217,36 +188,16 @@ def _read_json(path: Path) -> Iterator[list[DatasetRow]]:
         begin = file.read(64).lstrip()
     with _open(path) as file:
         if ".jsonl" not in path.name and begin.startswith(b"["):
-            content = file.read(LONGEST_ARRAY + 1)
-            if len(content) > LONGEST_ARRAY:
-                raise SourceError(
-                    f"{path}: an array of more than {LONGEST_ARRAY >> 20} MiB; write JSON lines (.jsonl), "
-                    "which are read row by row"
-                )
-            rows: Iterator[Any] = iter(_decode_json(path, content, "the file"))
+            rows: Iterator[Any] = iter(_decode_json(path, file.read(), "the file"))
         else:
-            rows = (_decode_json(path, line, where) for line, where in _lines(path, file))
+            lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+            rows = (_decode_json(path, line, f"line {number}") for number, line in lines)
         for number, row in enumerate(rows, 1):
             if not isinstance(row, dict):
                 raise SourceError(
                     f"{path}: row {number} is not an object with fields; write one object a row"
                 )
             yield [row]
-
-
-def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
-    """Yield lines that are not blank, each with its number in words."""
-    for number in itertools.count(1):
-        line = file.readline(LONGEST_LINE + 1)
-        if not line:
-            return
-        if len(line) > LONGEST_LINE:
-            raise SourceError(
-                f"{path}: line {number} has more than {LONGEST_LINE >> 20} MiB; write one row a line, and "
-                "shorter ones"
-            )
-        if line.strip():
-            yield line, f"line {number}"
 
 
 def _decode_json(path: Path, content: bytes, where: str) -> Any:

@@ -11,13 +11,10 @@ Without a configuration, `default/` is taken, else the folder itself, else its o
 """
 
 import glob
-import json
 import logging
 import os
 import re
-import shlex
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from pathlib import Path
 
 from evaluation.errors import SourceError
@@ -28,9 +25,6 @@ from evaluation.wording import first_few
 log = logging.getLogger(__name__)
 
 _PART = re.compile(r"[-._](\d+)-of-(\d+)")
-_TABLES = {".csv": ",", ".tsv": "\t"}
-"""Separators of tables that are text, by suffix."""
-
 _SPLITS = ("train", "validation", "valid", "val", "dev", "test")
 
 
@@ -159,17 +153,8 @@ def _names_split(name: str, split: str) -> bool:
 def _what_is_there(folder: Path) -> str:
     if not folder.is_dir():
         return "there is no such folder"
-    names = [_shown(path) for path in sorted(folder.iterdir())]
+    names = sorted(path.name for path in folder.iterdir())
     return f"there is {first_few(names, 12) or 'nothing'}"
-
-
-def _shown(path: Path) -> str:
-    """Return a name; add what it is where it looks like a data file but is none."""
-    if path.is_file() or not path.name.endswith(SUFFIXES):
-        return path.name
-    if path.is_dir():
-        return f"{path.name} (a folder)"
-    return f"{path.name} (a broken link)"
 
 
 def local_files(patterns: Sequence[str], folders: Sequence[str]) -> list[Path]:
@@ -190,20 +175,11 @@ def local_files(patterns: Sequence[str], folders: Sequence[str]) -> list[Path]:
                 files.append(path)
             else:
                 raise SourceError(
-                    f"files: {path} is not Parquet, JSON(L) or text by its name; {_remedy(path)}"
+                    f"files: {path} is not Parquet, JSON(L) or text by its name; convert it, or "
+                    "give it the suffix of what it is (.parquet, .jsonl, .json, .txt)"
                 )
     _check_distinct(files)
     return files
-
-
-def _remedy(path: Path) -> str:
-    """Return how a file is made readable: a table of text by pandas, anything else by its user."""
-    if (separator := _TABLES.get(path.suffix.lower())) is None:
-        return "give it the suffix of what it is (.parquet, .jsonl, .json, .txt), or convert it"
-    words = (str(path), separator, str(path.with_suffix(".parquet")))
-    read, separator, written = (json.dumps(word, ensure_ascii=False) for word in words)
-    program = f"import pandas as pd; pd.read_csv({read}, sep={separator}).to_parquet({written})"
-    return f"convert it, `python -c {shlex.quote(program)}`, and name that file"
 
 
 def _matches(pattern: str, folders: Sequence[str]) -> list[Path]:
@@ -211,7 +187,6 @@ def _matches(pattern: str, folders: Sequence[str]) -> list[Path]:
     places = [pattern] if os.path.isabs(pattern) else [f"{folder}/{pattern}" for folder in folders]
     places = list(dict.fromkeys([*places, pattern]))
     for place in places:
-        _check_no_circles(place)
         if paths := sorted(glob.glob(place, recursive=True)):
             return [Path(path) for path in paths]
     looked = [os.path.abspath(place) for place in places] if len(places) > 1 else places
@@ -226,20 +201,3 @@ def _check_distinct(files: Sequence[Path]) -> None:
         if first is not path:
             other = "" if first == path else f" as {first}"
             raise SourceError(f"files: {path} is named twice{other}; name each file once")
-
-
-def _check_no_circles(pattern: str) -> None:
-    """Raise SourceError if `**` would follow links to folders that it visits anyway.
-
-    Two such links lead to endlessly many paths.
-    """
-    if "**" not in pattern:
-        return
-    before = pattern.partition("**")[0]
-    tops = glob.glob(before) if before else ["."]
-    seen: dict[tuple[int, int], str] = {}
-    for parent, _, _ in chain.from_iterable(os.walk(top, followlinks=True) for top in tops):
-        status = os.stat(parent)
-        known = seen.setdefault((status.st_dev, status.st_ino), parent)
-        if known != parent:
-            raise SourceError(f"files: {parent} leads to {known} again; remove that link")

@@ -5,7 +5,6 @@ get the same token ids and stop at the same tokens and strings, whatever their o
 """
 
 import logging
-import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -19,7 +18,7 @@ from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.definitions import chat_template, probes_definition, saved_description
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.equal_entries import is_there
-from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
+from evaluation.prefill.templates import reason_of
 from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.prefill.window import Window, generation_window, report_lengths
 from evaluation.settings.plan import StagePlan
@@ -195,28 +194,21 @@ def render_chat(
         answer: Whether the text ends where the next answer begins.
 
     Raises:
-        SourceError: The template refuses the messages, draws at random, or writes nothing.
+        SourceError: The template refuses the messages, or writes nothing.
     """
-    undrawn = random.getstate()
     try:
-        with row_limits():
-            text = render_template(
-                tokenizer,
-                (_CLOCK if "strftime_now" in template else "") + template,
-                [message.model_dump() for message in messages],
-                {"date_string": _DATE, **variables},
-                answer=answer,
-            )
-    except (Exception, OutOfTime) as error:  # noqa: BLE001 - templates raise what they like
+        text = render_template(
+            tokenizer,
+            (_CLOCK if "strftime_now" in template else "") + template,
+            [message.model_dump() for message in messages],
+            {"date_string": _DATE, **variables},
+            answer=answer,
+        )
+    except Exception as error:  # noqa: BLE001 - templates raise what they like
         raise SourceError(
             f"{name}: the chat template cannot render these messages ({reason_of(error)}); reword them "
             f"or {_ANOTHER}"
         ) from None
-    if random.getstate() != undrawn:
-        raise SourceError(
-            f"{name}: the chat template draws at random, but prompts must be the same whenever they are "
-            f"made; {_ANOTHER}"
-        )
     if not text.strip():
         raise SourceError(f"{name}: the chat template writes no text of these messages; {_ANOTHER}")
     return text

@@ -10,11 +10,10 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import DatasetRow
-from evaluation.prefill.limits import limited_row
 from evaluation.prefill.row_identity import question_identity, row_identity
 from evaluation.prefill.solved_examples import Replaced, SolvedExample, SolvedExamples, example_rows
 from evaluation.prefill.sources import ResolvedSplit
-from evaluation.prefill.templates import RowTemplates, fields_of
+from evaluation.prefill.templates import RowTemplates, at_row, fields_of
 from evaluation.settings.sources import Task
 from evaluation.settings.suites import Message
 
@@ -192,7 +191,7 @@ def read_questions(
         for index, row in enumerate(part[:quota]):
             id = f"{prefix}/{index}"
             before = _before(recipe, examples, row, f"{origin}: {id}")
-            with limited_row(f"{origin}: {id}"):
+            with at_row(f"{origin}: {id}"):
                 questions.append(recipe.question(row, id, before))
         if examples is not None:
             replaced += Replaced(examples.replaced, examples.fewer)
@@ -206,7 +205,7 @@ def _before(
     """Return a question's solved examples, each followed by a blank line."""
     if examples is None:
         return ""
-    with limited_row(place):
+    with at_row(place):
         identities = recipe.identities(row)
     return "".join(f"{example}{_BETWEEN}" for example in examples.before(identities))
 

@@ -18,7 +18,6 @@ from evaluation.prefill.definitions import slice_definition
 from evaluation.prefill.entries import new_entry, write_meta
 from evaluation.prefill.equal_entries import is_there
 from evaluation.prefill.files import DatasetRow, check_not_binary, check_unicode
-from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.prefill.packing import (
     DocumentPart,
     Packed,
@@ -29,7 +28,7 @@ from evaluation.prefill.packing import (
 )
 from evaluation.prefill.sources import ResolvedSplit, locate_item
 from evaluation.prefill.states import Sources
-from evaluation.prefill.templates import compile_template, fields_of, values_of
+from evaluation.prefill.templates import at_row, compile_template, fields_of, values_of
 from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
@@ -192,8 +191,7 @@ def _text_of(item: Slice, name: str) -> tuple[Callable[[DatasetRow], Any], list[
     def text_of(row: DatasetRow) -> Any:
         check_not_binary({field: row[field] for field in fields if field in row})
         if template is not None:
-            with row_limits():
-                return template(values_of(row))
+            return template(values_of(row))
         if item.text not in row:
             raise SourceError(f"slices.{name}.text: {no_such('field', item.text, row)[:600]}")
         return row[item.text]
@@ -219,10 +217,8 @@ def _texts(
     for row in rows:
         number = count.skipped + count.read
         count.read += 1
-        try:
+        with at_row(f"{where}, row {number}"):
             text = _as_text(text_of(row))
-        except (SourceError, OutOfTime, MemoryError) as error:
-            raise SourceError(f"{where}, row {number}: {reason_of(error)}") from None
         if text.strip():
             yield text
         else:

@@ -13,8 +13,8 @@ from typing import Generic, TypeVar
 
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.files import DatasetRow
-from evaluation.prefill.limits import limited_row
 from evaluation.prefill.sources import ResolvedSplit
+from evaluation.prefill.templates import at_row
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import LARGEST_COUNT
 from evaluation.settings.sources import Task
@@ -96,7 +96,7 @@ class SolvedExamples(Generic[Shown]):
                 return
             if place not in self._solved:
                 number, row = self._read[place]
-                with limited_row(f"{self._place}: row {number}"):
+                with at_row(f"{self._place}: row {number}"):
                     self._solved[place] = self._solve(row)
             yield self._solved[place]
 

@@ -23,9 +23,6 @@ from evaluation.wording import one_line, with_class
 
 log = logging.getLogger(__name__)
 
-MOST_LETTERS = 10**9
-"""Most characters of a task's rows, which are all kept in memory; slices keep only a few rows."""
-
 
 @dataclass
 class FilesRead:
@@ -85,26 +82,11 @@ class ResolvedSplit:
         """Return the first rows, at most `most`, and the number of all rows of the split.
 
         Raises:
-            SourceError: The data cannot be read, or the rows take too much memory.
+            SourceError: The data cannot be read.
         """
-        rows, first_rows, size = self.rows(), list[DatasetRow](), 0
-        for row in islice(rows, most):
-            size += _letters(row)
-            if size > MOST_LETTERS:
-                raise SourceError(
-                    f"{self}: its first {len(first_rows) + 1:,} rows have more than {MOST_LETTERS:,} "
-                    "characters, and all are kept in memory; lower `limit`, or leave long fields out"
-                )
-            first_rows.append(row)
+        rows = self.rows()
+        first_rows = list(islice(rows, most))
         return first_rows, len(first_rows) + sum(1 for _ in rows)
-
-
-def _letters(value: Any) -> int:
-    if isinstance(value, str | bytes):
-        return len(value)
-    if isinstance(value, dict):
-        return sum(map(_letters, value.values()))
-    return sum(map(_letters, value)) if isinstance(value, list) else 1
 
 
 def locate(

@@ -6,7 +6,6 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import DatasetRow
-from evaluation.prefill.limits import limited_row
 from evaluation.prefill.questions import TaskPrompt, TaskPrompts
 from evaluation.prefill.row_identity import question_identity, row_identity
 from evaluation.prefill.solved_examples import (
@@ -18,7 +17,7 @@ from evaluation.prefill.solved_examples import (
     example_rows,
 )
 from evaluation.prefill.sources import ResolvedSplit
-from evaluation.prefill.templates import RowTemplates
+from evaluation.prefill.templates import RowTemplates, at_row
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import Message
 
@@ -124,7 +123,7 @@ def read_task_prompts(
     for number, row in enumerate(rows):
         place = f"{origins[0]}: row {number}"
         shots = _shots(recipe, examples, row, place)
-        with limited_row(place):
+        with at_row(place):
             prompt = recipe.prompt(row, number, shots)
         if prompt.id in prompts:
             raise SourceError(
@@ -142,7 +141,7 @@ def _shots(
 ) -> list[Shot]:
     if not recipe.task.num_fewshot:
         return []
-    with limited_row(place):
+    with at_row(place):
         identities, shared = recipe.identities(row), recipe.shared(row)
     return examples.before(identities, shared)
 

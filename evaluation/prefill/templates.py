@@ -6,16 +6,16 @@ Jinja's filters are available, except those that draw at random. There are two m
 `regex_replace(pattern, replacement)`, which is Python's `re.sub`, and `shuffled(key)`, a list in an order
 that the text `key` decides.
 
-Any error of a template becomes one sentence with its key and its source. The caller limits the time
-and memory that a template may take for a row (`row_limits`).
+Any error of a template becomes one sentence with its key and its source.
 """
 
+import contextlib
 import datetime
 import decimal
 import math
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jinja2 import StrictUndefined, Undefined, UndefinedError, meta, nodes
@@ -23,8 +23,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.files import DatasetRow, check_not_binary, check_unicode
-from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
-from evaluation.wording import kind_of
+from evaluation.wording import kind_of, one_line, with_class
 
 
 def _regex_replace(text: str, pattern: str, replacement: str) -> str:
@@ -85,9 +84,6 @@ _ENVIRONMENT.filters |= {"regex_replace": _regex_replace, "shuffled": _shuffled}
 ROW = "row"
 """The variable that has all fields."""
 
-_LONGEST = 1 << 26
-"""Most characters of a row's text; more would take the tokenizer minutes."""
-
 Render = Callable[[Mapping[str, Any]], Any]
 
 
@@ -122,12 +118,27 @@ def compile_expression(key: str, source: str) -> Render:
     return _guarded(key, source, evaluate)
 
 
-def _compiled(key: str, source: str, kind: str, parse: Callable[[str], Any]) -> Any:
-    """Parse a source, within a row's limits, as Jinja computes constants at once."""
+@contextlib.contextmanager
+def at_row(place: str) -> Iterator[None]:
+    """Put the place of a row before the SourceErrors of the block, which handles it."""
     try:
-        with row_limits():
-            return parse(source)
-    except (Exception, OutOfTime) as error:  # noqa: BLE001 - constants raise what they like
+        yield
+    except SourceError as error:
+        raise SourceError(f"{place}: {error}") from None
+
+
+def reason_of(error: BaseException) -> str:
+    """Return an error's message on one line, shortened, with its class where that explains more."""
+    words = one_line(error)
+    if "No filter named 'random'" in words:
+        return "it draws at random (`random`), but prompts must be the same whenever they are made"
+    return words if words and isinstance(error, TypeError | ValueError) else with_class(error)
+
+
+def _compiled(key: str, source: str, kind: str, parse: Callable[[str], Any]) -> Any:
+    try:
+        return parse(source)
+    except Exception as error:  # noqa: BLE001 - constants raise what they like
         raise ConfigError(
             f"{key}: not a Jinja2 {kind}: {reason_of(error)}; in {_shown(source)}"
         ) from None
@@ -136,16 +147,13 @@ def _compiled(key: str, source: str, kind: str, parse: Callable[[str], Any]) -> 
 def _guarded(key: str, source: str, function: Render) -> Render:
     def render(values: Mapping[str, Any]) -> Any:
         try:
-            value = function(values)
-            if isinstance(value, str) and len(value) > _LONGEST:
-                raise ValueError(f"it writes {len(value):,} characters for one row")
-            return value
+            return function(values)
         except UndefinedError as error:
             fields = ", ".join(sorted(str(name) for name in values if name != ROW))[:500]
             raise SourceError(
                 f"{key}: {str(error.message)[:300]}, used by {_shown(source)}; the fields are {fields}"
             ) from None
-        except (Exception, OutOfTime) as error:  # noqa: BLE001 - its functions raise what they like
+        except Exception as error:  # noqa: BLE001 - its functions raise what they like
             raise SourceError(f"{key}: {_shown(source)} fails: {reason_of(error)}") from None
 
     return render
@@ -210,9 +218,8 @@ def fields_of(*sources: str) -> set[str]:
     """
     fields: set[str] = set()
     for source in sources:
-        with row_limits():  # as constants are computed again
-            tree = _ENVIRONMENT.parse(source)
-            fields |= meta.find_undeclared_variables(tree)
+        tree = _ENVIRONMENT.parse(source)
+        fields |= meta.find_undeclared_variables(tree)
         named = _named_fields(tree)
         uses = sum(name.name == ROW for name in tree.find_all(nodes.Name))
         fields |= set(named)

@@ -3,20 +3,16 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from evaluation.errors import CacheError
-from evaluation.files import write_jsonl
-from evaluation.prefill.caches import read_task
 from evaluation.prefill.cloze import prefill_task
-from evaluation.prefill.entries import STEP, meta_checksum, write_meta
+from evaluation.prefill.entries import STEP, meta_checksum
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.records import record_path
 from evaluation.settings.plan import StagePlan
 from tests.prefill.plans import make_plan
-from tests.tables import cases
 from tests.workflow.world import write_rows
 
 REMEDY = "snakemake prefill"
@@ -88,38 +84,11 @@ def test_an_edited_meta_is_noticed(entry: tuple[Path, Read]) -> None:
         read(folder)
 
 
-@pytest.mark.parametrize(("text", "expected"), cases("prefill/odd", "foreign_metas"))
-def test_a_foreign_meta(entry: tuple[Path, Read], text: str, expected: str) -> None:
-    folder, read = entry
-    (folder / "meta.json").write_text(text)
-    with pytest.raises(CacheError, match=expected):
-        read(folder)
-
-
-LINES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
-    (lambda row: row.pop("gold"), "`gold`: Field required"),
-    (lambda row: row["candidates"][1]["tokens"].append(2**63), "`candidates.1.tokens"),
-    (lambda row: row["candidates"][0].update(tokens=[]), "candidates.0.tokens"),
-]
-
-
 @pytest.fixture
 def task(tmp_path: Path, fast_folder: Path) -> StagePlan:
     plan = plan_of(tmp_path, fast_folder)
     prefill_task(plan, "t")
     return plan
-
-
-@pytest.mark.parametrize(("change", "expected"), LINES)
-def test_an_edited_line_names_itself(change: Any, expected: str, task: StagePlan) -> None:
-    folder = task.cache_folder("tier3", "t")
-    row = json.loads((folder / "examples.jsonl").read_text())
-    change(row)
-    write_jsonl(folder / "examples.jsonl", [row])
-    files = ["examples.jsonl", "docs.jsonl"]
-    write_meta(folder, json.loads((folder / "meta.json").read_text()), files)
-    with pytest.raises(CacheError, match=rf"examples\.jsonl is damaged: line 1: .*{expected}"):
-        assert read_task(folder).items
 
 
 def test_a_record_that_says_something_else_than_its_entry_is_written_again(task: StagePlan) -> None:
@@ -130,33 +99,3 @@ def test_a_record_that_says_something_else_than_its_entry_is_written_again(task:
     assert path.read_text() != before
     prefill_task(task, "t")
     assert path.read_text() == before
-
-
-def test_a_linked_entry_is_read_and_replaced(task: StagePlan, tmp_path: Path) -> None:
-    folder = task.cache_folder("tier3", "t")
-    kept = folder.rename(tmp_path / "elsewhere")
-    folder.symlink_to(kept, target_is_directory=True)
-    assert len(read_task(folder).items) == 1
-    prefill_task(task, "t")  # current, through the link
-    assert folder.is_symlink()
-    (kept / "examples.jsonl").write_text("damaged")
-    prefill_task(task, "t")
-    assert not folder.is_symlink()
-    assert len(read_task(folder).items) == 1
-    assert (kept / "examples.jsonl").read_text() == "damaged"
-    assert [path.name for path in folder.parent.iterdir()] == ["t"]
-    folder.rename(tmp_path / "third")
-    folder.symlink_to(tmp_path / "nowhere", target_is_directory=True)
-    with pytest.raises(CacheError, match="is not prefilled"):
-        read_task(folder)
-    prefill_task(task, "t")
-    assert len(read_task(folder).items) == 1
-
-
-@pytest.mark.parametrize("file", ["meta.json", "examples.jsonl", "docs.jsonl"])
-def test_what_cannot_be_read(file: str, task: StagePlan) -> None:
-    folder = task.cache_folder("tier3", "t")
-    (folder / file).unlink()
-    (folder / file).mkdir()
-    with pytest.raises(CacheError, match=rf"{file} cannot be read .Is a directory"):
-        read_task(folder)

@@ -19,12 +19,6 @@ MADE: list[tuple[list[str], list[tuple[str, str]]]] = [
     (["--probes", "--stage", "second"], [("second", "second")]),
     (["--task", "quiz", "--stage", "second"], [("second", "quiz")]),
 ]
-REFUSED: list[tuple[list[str], str]] = [
-    (["--slice", "code", "--stage", "first"], "no slice 'code' in the suites of first; there are web"),
-    (["--task", "web"], "no task 'web' in the suites of first, second; there are quiz, exam"),
-    (["--task", "quiz", "--stage", "first"], "no task 'quiz' in the suites of first; there are none"),
-    (["--probes", "--stage", "first"], "no probes in the suites of first"),
-]  # fmt: skip
 
 
 @pytest.fixture
@@ -48,11 +42,3 @@ def test_stages_that_have_it(
     monkeypatch.setattr(prefill, "PREFILLS", dict.fromkeys(TIERS, recorder))
     assert main(["prefill", "--config", str(config), *options]) == 0
     assert made == wanted
-
-
-@pytest.mark.parametrize(("options", "message"), REFUSED)
-def test_no_stage_has_it(
-    config: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
-) -> None:
-    assert main(["prefill", "--config", str(config), *options]) == 1
-    assert message in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from datasets.exceptions import DatasetNotFoundError
 
 from evaluation.errors import SourceError
@@ -21,7 +19,6 @@ from evaluation.prefill.sources import locate, locate_item
 from evaluation.settings.config import load_config, validate_config
 from evaluation.settings.effective import effective_path, write_effective
 from evaluation.settings.sources import Slice, Source
-from evaluation.settings.suites import load_suite
 from tests.tables import cases
 
 ROWS = [{"text": f"text {number} é\n", "label": number} for number in range(5)]
@@ -154,14 +151,6 @@ def test_a_pointer_of_git_lfs_is_refused(name: str, tmp_path: Path) -> None:
         mirrored(tmp_path / name)
 
 
-def test_a_pointer_in_a_saved_dataset_is_refused(tmp_path: Path) -> None:
-    saved_dict(tmp_path)
-    (arrow,) = (tmp_path / "test").glob("*.arrow")
-    arrow.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4c\nsize 9\n")
-    with pytest.raises(SourceError, match=r"arrow: a pointer of Git LFS"):
-        mirrored(tmp_path)
-
-
 def test_files_are_looked_for_beside_the_configuration_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,31 +190,8 @@ def test_another_commit_than_before_is_told(
     assert len(caplog.messages) == 1
 
 
-def test_an_earlier_commit_is_set_as_the_warning_says(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    for commit in ("a" * 40, "b" * 40):
-        note_commit(tmp_path / "commits", Source(dataset="allenai/sciq"), commit)
-    remedy = re.findall(r"`(revision: .+?)`.*under `(overrides)` of a suite", caplog.text)[0]
-    revision, key = yaml.safe_load(remedy[0]), remedy[1]
-    mine = {"extends": "stage1_cf_core", key: {"tasks": {"sciq": revision}}}
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(mine))
-    tasks, shipped = (load_suite(tmp_path, name).tasks for name in ("mine", "stage1_cf_core"))
-    assert tasks["sciq"].model_dump() == {**shipped["sciq"].model_dump(), "revision": "a" * 40}
-    assert {**tasks, "sciq": shipped["sciq"]} == shipped
-
-
 def test_a_dataset_without_a_mirror_is_on_the_hub(tmp_path: Path) -> None:
     assert locate(Source(dataset="a/b"), {"*": str(tmp_path)}).files is None
-
-
-def test_what_is_no_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "m" / "test.parquet").mkdir(parents=True)
-    (tmp_path / "m" / "test.json").symlink_to("/nowhere")
-    with pytest.raises(SourceError) as caught:
-        mirrored(tmp_path / "m")
-    for named in ("json (a broken link)", "parquet (a folder)"):
-        assert f"test.{named}" in str(caught.value)
 
 
 def test_text_files_are_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,12 +150,6 @@ def test_other_settings(key: str, order: int, rows: Path, tmp_path: Path) -> Non
     assert getattr(items[f"{kind}_plain"], key) == default
 
 
-def test_answer_after_reaches_chats(rows: Path, tmp_path: Path) -> None:
-    suites = {"a": suite(rows, "a", answer_after="</think>"), "b": suite(rows, "b")}
-    tasks = planned(tmp_path, tmp_path, **suites).suite.generation_tasks
-    assert (tasks["task_a"].answer_after, tasks["task_b"].answer_after) == ("</think>", None)
-
-
 def test_every_setting_of_a_suite_is_tested() -> None:
     others = ITEM_SECTIONS | {"groups", "extends", "overrides"}
     assert Suite.model_fields.keys() - others == RENDERED.keys() | SET_ON_ITEMS.keys()
@@ -163,7 +157,7 @@ def test_every_setting_of_a_suite_is_tested() -> None:
 
 def test_an_item_of_two_suites_that_differ_is_refused(rows: Path, tmp_path: Path) -> None:
     suites = {"a": suite(rows, "same"), "b": suite(rows, "same", attention="document")}
-    said = r"b\.yaml: slices\.slice_same: .*differently \(`attention`\); rename"
+    said = r"b\.yaml: slices\.slice_same: .*differently; rename"
     with pytest.raises(ConfigError, match=said):
         planned(tmp_path, tmp_path, **suites)
 
@@ -194,9 +188,3 @@ def test_a_misspelt_variable_is_told(
 ) -> None:
     warn_of_unread("probes.a", "{% if enable_thinking %}<think>{% endif %}", {name: True})
     assert (f"reads no {name}" in caplog.text) != is_read
-
-
-@pytest.mark.parametrize("name", ["tokenize", "not a name", "messages"])
-def test_variables_that_no_template_can_read(name: str, rows: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is no variable of a chat template"):
-        planned(tmp_path, tmp_path, a=suite(rows, "a", chat_template_kwargs={name: 1}))

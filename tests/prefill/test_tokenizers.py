@@ -15,53 +15,11 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import EvaluationError, SourceError
 from evaluation.prefill.tokenizers import prefill_tokenizer
-from evaluation.settings.config import validate_config
-from evaluation.settings.planning import plan_stages
 from evaluation.tokenizers.loading import load_tokenizer
 from tests.checkpoints.huggingface import SIZES, save_model
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint
 from tests.conftest import ROOT
 from tests.prefill.plans import make_plan
-
-
-def _written(text: str) -> Callable[[Path], object]:
-    return lambda file: file.write_text(text)
-
-
-def _linked(target: str) -> Callable[[Path], object]:
-    return lambda file: (file.unlink(), file.symlink_to(target))
-
-
-def _in_added_tokens(file: Path) -> None:
-    file.write_text(json.dumps({**json.loads(file.read_text()), "added_tokens": [5]}))
-
-
-BOTH = ("tokenizer.json", "tokenizer_config.json")
-CASES: list[tuple[str, tuple[str, ...], Callable[[Path], object], str]] = [
-    ("null", BOTH, _written("null"), "{file}: is not a JSON object; copy"),
-    ("a list", BOTH, _written("[]"), "{file}: is not a JSON object; copy"),
-    ("a link to nothing", BOTH, _linked("/nowhere"), "{file}: cannot be read .No such"),
-    ("a number as token", BOTH[:1], _in_added_tokens, "{file}: does not describe a tokenizer"),
-]
-
-
-@pytest.mark.parametrize(
-    ("file", "damage", "message"),
-    [
-        pytest.param(file, damage, message, id=f"{file}: {name}")
-        for name, files, damage, message in CASES
-        for file in files
-    ],
-)
-def test_the_file_is_named(
-    tmp_path: Path, fast_folder: Path, file: str, damage: Callable[[Path], object], message: str
-) -> None:
-    folder = Path(shutil.copytree(fast_folder, tmp_path / "tok"))
-    damage(folder / file)
-    with pytest.raises(SourceError, match=message.format(file=file)) as caught:
-        load_tokenizer(folder, use_fast=True)
-    assert "object has no" not in str(caught.value)
-
 
 CODE = """
 from pathlib import Path
@@ -142,17 +100,6 @@ def test_a_known_kind_is_read_without_its_code(
     folder = Path(shutil.copytree(slow_folder, tmp_path / "slow"))
     load_tokenizer(trap(folder, marker, "tokenizer_config.json"), use_fast=False)
     assert not marker.exists()
-
-
-def test_a_name_that_a_checkpoint_records_is_said_to_be_from_there(tmp_path: Path) -> None:
-    training = TRAINING | {"tokenizer": {"tokenizer_name_or_path": "../hf/m60"}}
-    make_checkpoint(tmp_path / "ckpts" / "7", llama(), training=training)
-    stage = {"checkpoints": f"{tmp_path}/ckpts", "steps": "all", "suites": ["stage4_cf_core"]}
-    folders = {"results": f"{tmp_path}/results", "cache": f"{tmp_path}/cache"}
-    plan = plan_stages(validate_config(folders | {"stages": {"s": stage}}, "the test"))["s"]
-    origin = f"{tmp_path}/ckpts/7/config.yaml: tokenizer.tokenizer_name_or_path: "
-    with pytest.raises(SourceError, match=f"^{origin}tokenizer ../hf/m60: no such folder"):
-        prefill_tokenizer(plan)
 
 
 OPENS = ("from_pretrained", "torch.load", "from_config", "pickle.load", "pickle.loads")

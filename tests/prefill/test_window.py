@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation.errors import ConfigError
 from evaluation.prefill.window import Window, generation_window
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stage
@@ -87,24 +86,3 @@ def test_checkpoints_that_are_listed(paper: Paper) -> None:
     listed = [{"path": "ckpts/0/20", "step": 3}]
     stages = {"one": {"checkpoints": listed, "steps": "all", "suites": ["base"]}}
     assert window(paper, stages=stages) == Window(300, None)
-
-
-def test_a_damaged_configuration_is_named(paper: Paper) -> None:
-    (paper.folder / "ckpts/0/10/config.json").write_text("{")
-    with pytest.raises(ConfigError, match=r"ckpts/0/10/config\.json: cannot be read"):
-        window(paper)
-    assert window(paper, generation={"window": 100}) == Window(100, None)
-
-
-def test_the_tokenizer_of_a_hugging_face_folder_is_named_as_the_remedy(paper: Paper) -> None:
-    content = {key: value for key, value in paper.content.items() if key != "tokenizer"}
-    paper.config.write_text(yaml.safe_dump(content))
-    config = load_config(paper.config)
-    with pytest.raises(ConfigError, match=r"set `tokenizer:` or `training_config:`"):
-        plan_stage(config, "one")
-    write(paper, {"10/tokenizer.json": {}})
-    with pytest.raises(ConfigError, match=r"set `tokenizer: \{name: .*ckpts/0/10\}` or") as caught:
-        plan_stage(config, "one")
-    (remedy,) = [part for part in str(caught.value).split("`") if part.startswith("tokenizer: {")]
-    paper.config.write_text(yaml.safe_dump(content) + remedy + "\n")
-    assert plan_stage(load_config(paper.config), "one").tokenizer.name.endswith("ckpts/0/10")

@@ -95,15 +95,6 @@ def test_a_mirror_of_one_file_is_one_split(ending: str, tmp_path: Path) -> None:
             splits["train"] if whole else datasets.load_dataset("a/b", "c", split="train")
 
 
-def test_a_pointer_of_git_lfs_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "test.jsonl.gz").write_text(
-        "version https://git-lfs.github.com/spec/v1\noid sha256:4c\n"
-    )
-    read_mirrors({"a/b": str(tmp_path)})
-    with pytest.raises(RefusedTask, match="pointer of Git LFS"):
-        datasets.load_dataset("a/b", split="test")
-
-
 def test_what_a_mirror_lacks_is_refused(tmp_path: Path) -> None:
     read_mirrors({"a/b": str(tmp_path)})
     with pytest.raises(
@@ -153,15 +144,6 @@ def test_a_mirror_that_a_provider_read_is_looked_at(
     assert state(planned(**{"a/b": str(tmp_path / "none")})) == "current"  # it cannot be seen here
     os.replace(tmp_path / "other/test.parquet", file)
     assert state(plan) == "stale"
-
-
-def test_a_mirror_of_what_a_provider_took_from_the_hub_is_looked_at(
-    planned: Callable[..., StagePlan], root: Path
-) -> None:
-    plan = planned(files=None)
-    PREFILLS["tier5"].make(plan, "sums")
-    assert state(plan) == "current"
-    assert state(planned(**{"a/b": str(root)})) == "stale"
 
 
 def test_what_changes_while_a_provider_reads_is_not_kept(
