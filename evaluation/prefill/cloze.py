@@ -12,8 +12,7 @@ from evaluation.files import write_jsonl
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
 from evaluation.prefill.definitions import asked_task_definition, task_definition
-from evaluation.prefill.entries import new_entry, write_meta
-from evaluation.prefill.equal_entries import is_there
+from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
 from evaluation.prefill.solved_examples import Replaced
@@ -49,7 +48,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     definition = task_definition(plan, name, about)
     sources = Sources(plan, [*origins, *shots])
     folder = plan.cache_folder("tier3", name)
-    if is_there(folder, definition, sources.are_as, {"tokenizer": about}):
+    if is_current(folder, definition, sources.are_as):
         return
     tokenizer = stage_tokenizer(plan)
     if isinstance(task, ProviderChoices):

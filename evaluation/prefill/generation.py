@@ -21,10 +21,8 @@ from evaluation.prefill.definitions import (
     asked_definition,
     chat_template,
     generation_definition,
-    saved_description,
 )
-from evaluation.prefill.entries import new_entry, write_meta
-from evaluation.prefill.equal_entries import is_there
+from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.prompts import (
     answer_ends,
     encode_prompts,
@@ -62,8 +60,7 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     folder = plan.cache_folder("tier5", name)
     sources = Sources(plan, list(chain(*locate_item(task, plan.config))))
     window = generation_window(plan)
-    own, same = {"tokenizer": saved_description(about)}, {"window": asdict(window)}
-    if is_there(folder, definition, sources.are_as, own, same):
+    if is_current(folder, definition, sources.are_as):
         check_cached_golds(plan, name)
         return
     prompts_read, stop, recorded = _read(plan, name, sources)

@@ -17,7 +17,6 @@ from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.definitions import chat_template, probes_definition, saved_description
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.equal_entries import is_there
 from evaluation.prefill.templates import reason_of
 from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.prefill.window import Window, generation_window, report_lengths
@@ -57,9 +56,6 @@ def prefill_probes(plan: StagePlan, _: str = "") -> None:
     if is_current(plan.probes_folder, definition):
         return
     window = generation_window(plan)
-    own, same = {"tokenizer": saved_description(about)}, {"window": asdict(window)}
-    if is_there(plan.probes_folder, definition, lambda state: True, own, same):
-        return
     rows = _probe_rows(plan, tokenizer, about)
     shortened = _fit(plan, rows, window)
     chats = _chats_of_probes(plan, tokenizer, about)

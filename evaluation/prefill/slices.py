@@ -15,8 +15,7 @@ from evaluation import protocol
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
-from evaluation.prefill.entries import new_entry, write_meta
-from evaluation.prefill.equal_entries import is_there
+from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.files import DatasetRow, check_not_binary, check_unicode
 from evaluation.prefill.packing import (
     DocumentPart,
@@ -73,7 +72,7 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
     definition = slice_definition(plan, name, about)
     sources = Sources(plan, [origin])
     folder = plan.cache_folder("tier2", name)
-    if is_there(folder, definition, sources.are_as, {"tokenizer": about}):
+    if is_current(folder, definition, sources.are_as):
         return
     tokenizer = stage_tokenizer(plan)
     with new_entry(folder) as building:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,14 +168,6 @@ def test_what_an_item_holds(tmp_path: Path, fast_folder: Path) -> None:
         len(i.contexts[c.context].tokens) + len(c.tokens) for i in cache.items for c in i.candidates
     )
     assert cache.meta["max_tokens"] == longest
-
-
-def test_a_slow_tokenizer(tmp_path: Path, slow_folder: Path) -> None:
-    (item,) = prefill(tmp_path, slow_folder, ROWS[:1], use_fast=False).items
-    model = sentencepiece.SentencePieceProcessor(model_file=str(slow_folder / "tokenizer.model"))
-    for candidate in item.candidates:
-        whole = [*item.contexts[0].tokens, *candidate.tokens]
-        assert whole == model.encode(item.contexts[0].text + candidate.text)
 
 
 @pytest.mark.parametrize(("row", "fields", "message"), cases("prefill/odd", "items"))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sentencepiece
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -152,16 +151,6 @@ def test_long_documents_are_cut_before_a_line(
     ids = np.concatenate([p.ids for p in pieces[:-1]])
     assert tokenizer.decode(ids) == text
     assert sum(int(p.sizes.sum()) for p in pieces[:-1]) == len(text.encode())
-
-
-def test_slow_tokenizer_is_its_sentencepiece_model(slow_folder: Path) -> None:
-    tokenizer = load_tokenizer(slow_folder, use_fast=False)
-    assert not tokenizer.is_fast
-    some = [f"The fox {number}\nnaïve 日本語 🦊 jumps" for number in range(7)]
-    found = list(encode_documents(tokenizer, some))
-    model = sentencepiece.SentencePieceProcessor(model_file=str(slow_folder / "tokenizer.model"))
-    assert [p.ids.tolist() for p in found] == [model.encode(text) for text in some]
-    assert [int(p.sizes.sum()) for p in found] == [len(text.encode()) for text in some]
 
 
 def test_fingerprint_is_of_the_behaviour(

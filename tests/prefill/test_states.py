@@ -190,16 +190,6 @@ def test_a_saved_dataset(tmp_path: Path, fast_folder: Path) -> None:
     assert CacheStates().state(entry) == "stale"
 
 
-@pytest.mark.parametrize("content", ["", '{"x": [[1], "y"]}', "[" * 100_000])
-def test_damaged_memory_is_no_memory(content: str, plan: StagePlan, mirror: Path) -> None:
-    prefill(plan)
-    (Path(plan.config.results) / ".made" / "sources.json").write_text(content)
-    touched(mirror)
-    assert stale(plan) == set()
-    corrected(mirror / SECOND)
-    assert stale(plan) == ALL
-
-
 @pytest.mark.parametrize("file", [FIRST, SECOND])
 @pytest.mark.parametrize("name", ["all", "t"])
 def test_data_replaced_while_it_is_read_is_not_kept(

@@ -9,7 +9,7 @@ import yaml
 from evaluation.commands.view import _configuration as viewed
 from evaluation.errors import ConfigError
 from evaluation.root import SUITES
-from evaluation.settings.config import load_config, validate_config
+from evaluation.settings.config import load_config
 from evaluation.settings.effective import effective_path, write_effective
 from evaluation.settings.planning import plan_stage, stage_suite
 
@@ -53,14 +53,6 @@ def test_a_tokenizer_is_a_folder_if_there_is_one(file: Path) -> None:
     assert load_config(file).tokenizer.name == "hub/name"
     (file.parent / "hub" / "name").mkdir(parents=True)
     assert load_config(file).tokenizer.name == str(file.parent / "hub" / "name")
-
-
-def test_of_several_files_the_last_comes_first(file: Path, tmp_path: Path) -> None:
-    content = yaml.safe_load(file.read_text())
-    other = tmp_path / "other" / "more.yaml"
-    (other.parent / "ckpts").mkdir(parents=True)
-    found = validate_config(content, "both", [file, other]).stages["one"].checkpoints
-    assert found == str(other.parent / "ckpts")
 
 
 def test_suites_that_come_with_the_workflow_need_no_folder(file: Path) -> None:

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import yaml
 
@@ -68,48 +67,12 @@ def test_thinking_against_non_thinking(followed: Path) -> None:
     assert other == [text.replace("<think>", "</think>") for text in thinking]
 
 
-def test_thinking_with_a_template_that_reads_no_variable(
-    followed: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert main(commands()[0]) == 0
-    thinking, other = (
-        [line["prompt"] for line in lines("tier5", name, "prompts.jsonl")]
-        for name in ("sums_thinking", "sums_no_thinking")
-    )
-    assert thinking == other
-    said = re.search(r"`(the chat template\s+reads no\s+enable_thinking)`", PAGE)
-    assert said
-    warned = [text for text in caplog.messages if " ".join(said[1].split()) in text]
-    assert [text.partition(".chat")[0] for text in warned] == [
-        "generation_tasks.sums_thinking",
-        "generation_tasks.sums_no_thinking",
-    ]
-
-
 def test_gpqa(followed: Path) -> None:
     assert main(["prefill", "--stage", "sft", "--task", "my_gpqa"]) == 0
     for line in lines("tier3", "my_gpqa", "examples.jsonl"):
         assert len(line["candidates"]) == 4
         right = "hydrogen" if "lightest" in line["contexts"][0]["text"] else "negative"
         assert f"\n{'ABCD'[line['gold']]}. {right}" in line["contexts"][0]["text"]
-
-
-def test_gpqa_without_a_login(
-    followed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = yaml.safe_load(Path(CONFIG).read_text())
-    Path(CONFIG).write_text(yaml.safe_dump({**config, "mirrors": {}}))
-
-    def refuse(*place: object, **options: object) -> None:
-        gated = "Dataset 'Idavidrein/gpqa' is a gated dataset on the Hub."
-        raise datasets.exceptions.DatasetNotFoundError(gated)
-
-    monkeypatch.setattr(datasets, "load_dataset", refuse)
-    assert main(["prefill", "--stage", "sft", "--task", "my_gpqa", "capitals"]) == 1
-    said = re.search(r"`(it is gated.*?)`", PAGE)
-    assert said
-    assert said[1] in capsys.readouterr().err.replace("`", "")
-    assert len(lines("tier3", "capitals", "examples.jsonl")) == 2  # the others are made
 
 
 def test_a_ranked_task(followed: Path) -> None:

@@ -86,12 +86,6 @@ def test_a_model_with_another_name_is_read_if_it_is_the_only_one(llama: Path, na
     assert load_tokenizer(llama, use_fast=True).encode(["Hello world"]) == expected
 
 
-def test_a_vocabulary_of_tiktoken_is_no_model(tmp_path: Path) -> None:
-    folder = write_folder(tmp_path / "t", {}, tokenizer__model="IQ== 0\nIg== 1\n")
-    with pytest.raises(SourceError, match=r"tokenizer\.model: is a vocabulary of tiktoken"):
-        load_tokenizer(folder, use_fast=True)
-
-
 def test_gpt2_is_read_from_vocabulary_and_merges(kinds: dict[str, Path], tmp_path: Path) -> None:
     content = json.loads((kinds["gpt2"] / "tokenizer.json").read_text())["model"]
     merges = "#version: 0.2\n" + "\n".join(" ".join(pair) for pair in content["merges"])

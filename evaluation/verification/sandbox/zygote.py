@@ -43,8 +43,6 @@ _MOST_OPEN = 128
 _WATCH_SECONDS = 1.0
 _IDLE = 0.005
 """A process that uses less CPU per second is waiting; one that a busy machine delays uses more."""
-_NUMBERS = 4
-"""Process ids that each program takes, even if it fails: otherwise the next one could notice."""
 _ACCOUNTED = 0.05
 """Seconds after the earliest end of the limit at which CPU time is checked."""
 
@@ -123,8 +121,6 @@ class _Zygote:
         self, limits: Limits, program: int, tests: int, output: int, secret: int
     ) -> tuple[int, int, int]:
         """Run program and tests in one process, which has ended when this returns."""
-        if os.getpid() == 1:  # otherwise the whole machine shares the process ids
-            _align()
         running, alive = os.pipe()
 
         def run() -> None:
@@ -204,17 +200,6 @@ class _Zygote:
             waited = waited + now - begin if total - computed < _IDLE * (now - begin) else 0.0
             begin, computed = now, total
         return WAITED
-
-
-def _align() -> None:
-    """Use up process ids so that the next one depends only on the number of earlier programs."""
-    while True:
-        child = os.fork()
-        if child == 0:
-            os._exit(0)
-        os.waitpid(child, 0)
-        if child % _NUMBERS == _NUMBERS - 1:
-            return
 
 
 def _computed(child: int) -> float:
