@@ -11,7 +11,7 @@ import os
 import select
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evaluation.environment import missing_package
 from evaluation.errors import EvaluationError
@@ -20,9 +20,6 @@ from evaluation.escaping import printable_lines
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
-
-AGAIN = 0.05
-"""Seconds until a signal is raised again if a library has swallowed its exception."""
 
 
 def exit_code(action: Callable[[], int]) -> int:
@@ -37,8 +34,6 @@ def exit_code(action: Callable[[], int]) -> int:
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by __main__ during imports
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGALRM, _stop)
-    sys.unraisablehook = _stop_again
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     try:
@@ -108,11 +103,3 @@ class _Terminated(SystemExit):
 
 def _stop(signum: int, frame: FrameType | None) -> None:
     raise _Terminated(128 + signal.SIGTERM)
-
-
-def _stop_again(ignored: Any) -> None:
-    """Raise the exception of SIGTERM again if a library, such as pydantic, has swallowed it."""
-    if isinstance(ignored.exc_value, _Terminated):
-        signal.setitimer(signal.ITIMER_REAL, AGAIN)
-    else:
-        sys.__unraisablehook__(ignored)

@@ -29,9 +29,6 @@ if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow
 LONGEST_NAME = 160
 """Longest name (in bytes) that a temporary name repeats; with host and process it stays below 255."""
 
-_UNNAMED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Errors of writing, which Python raises without the file's name."""
-
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP)
 """Errors of file systems that cannot sync a folder."""
 
@@ -48,26 +45,17 @@ def atomic_path(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)
     try:
-        with _naming(path, temporary):
-            yield temporary
-            with open(temporary, "rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-            _sync_folder(path.parent)
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):  # which Python raises without a name
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _naming(path: Path, temporary: Path) -> Iterator[None]:
-    """In errors of writing the temporary file, name the final path instead."""
-    try:
-        yield
-    except OSError as error:
-        nameless = error.filename is None and error.errno in _UNNAMED
-        if nameless or str(error.filename) == str(temporary):
-            error.filename, error.filename2 = str(path), None
-        raise
 
 
 def _sync_folder(folder: Path) -> None:

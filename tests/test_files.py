@@ -107,8 +107,8 @@ def test_files_follow_the_umask(tmp_path: Path, mask: int) -> None:
     assert modes == {0o666 & ~mask}
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
-def test_a_fault_of_a_write_names_the_file(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_names_the_file(tmp_path: Path, number: int) -> None:
     def rows() -> Iterator[int]:
         yield 1
         raise OSError(number, os.strerror(number))
@@ -121,9 +121,8 @@ def test_a_fault_of_a_write_names_the_file(tmp_path: Path, number: int) -> None:
 
 def test_folders_that_cannot_be_written_to_name_the_file(tmp_path: Path) -> None:
     """/sys takes no files, whoever asks; a file is no folder."""
-    with pytest.raises(OSError, match=r"denied|permitted|Read-only") as raised:
+    with pytest.raises(OSError, match=r"(denied|permitted|Read-only).*/sys/.result.json"):
         write_text(Path("/sys/result.json"), "x")
-    assert raised.value.filename == "/sys/result.json"
     (tmp_path / "file").touch()
     for name in ("file/result.json", "file/deeper/result.json"):
         with pytest.raises(OSError, match=f"'{tmp_path}/file"):

@@ -3,14 +3,13 @@
 import argparse
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from evaluation.commands.parser import build_parser, parsers_of
 from evaluation.exit_codes import _without_errors
-from tests.histories.warm import run_python, run_shell
+from tests.histories.warm import run_shell
 from tests.tables import cases
 from tests.workflow.paper import ROOT, Paper
 
@@ -73,30 +72,6 @@ def test_ctrl_c_while_it_starts(paper: Paper, module: str, code: int, said: str)
     finally:
         signal.signal(signal.SIGINT, handled)
     assert (done.returncode, done.stderr) == (code, said)
-
-
-SWALLOWS = """
-import os, signal, time
-from evaluation.__main__ import main
-from evaluation.reporting import status
-class Swallowed:
-    def __del__(self):  # what is raised here is dropped by Python
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(0.01)
-def slow(*arguments):
-    Swallowed()
-    time.sleep(60)
-status.stage_status = slow
-main(["status", "--config", "config.yaml"])
-"""
-
-
-def test_sigterm_is_not_lost_where_exceptions_are_dropped(paper: Paper) -> None:
-    begin = time.monotonic()
-    done = run_python(["-c", SWALLOWS], paper.folder, cold=True)
-    assert done.returncode == 128 + signal.SIGTERM, done.stderr
-    assert time.monotonic() - begin < 30
-    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(("line", "said"), cases("command_lines", "usage"))

@@ -4,6 +4,7 @@ Settings that only change the view of stored scores (groups, primary metrics, ch
 the keys of `collect` or later steps, never in that of `score`.
 """
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,16 +34,9 @@ def command_state(plan: StagePlan) -> list[Any]:
         words = shlex.split(command or "")
     except ValueError:  # the shell will report it
         words = (command or "").split()
-    paths = [Path(word) for word in words]
-    files = [[str(p), p.stat().st_size, p.stat().st_mtime_ns] for p in paths if _is_file(p)]
+    paths = [Path(word) for word in words if os.path.isfile(word)]
+    files = [[str(p), p.stat().st_size, p.stat().st_mtime_ns] for p in paths]
     return [command, files]
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a word that is too long to be a name
-        return False
 
 
 def score_parts(place: Place, records: Records) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def _uncollected() -> Iterator[None]:
 def _serve(stage: str, *, scores_only: bool) -> None:
     """Score the steps named on stdin: one per line, optionally followed by the one to prefetch.
 
-    For each, write to stdout its exit code and the seconds in which the device was busy.
+    For each, write its exit code to stdout.
     """
     from evaluation.checkpoints.prefetch import PREFETCH
 
@@ -84,8 +84,7 @@ def _serve(stage: str, *, scores_only: bool) -> None:
         step, *following = map(int, line.split())
         _write_to(plan.step_log(step))
         PREFETCH.plan(plan.checkpoint(following[0]) if following and _is_prefetched(plan) else None)
-        subject, before = step_subject(plan, step), _worked()
-        score = partial(score_checkpoint, subject, scores_only=scores_only)
+        score = partial(score_checkpoint, step_subject(plan, step), scores_only=scores_only)
         faults: list[GpuFault] = []
         code = exit_code(partial(_noting_faults, score, faults))
         sys.stdout.flush()
@@ -94,7 +93,7 @@ def _serve(stage: str, *, scores_only: bool) -> None:
         if faults:  # CUDA accepts no more calls from this process: a new one scores the next step
             os._exit(code)
         gc.collect()  # frees the last model before the next one is loaded
-        print(code, round(_worked() - before, 3), file=answers, flush=True)
+        print(code, file=answers, flush=True)
 
 
 def _is_prefetched(plan: StagePlan) -> bool:
@@ -104,12 +103,6 @@ def _is_prefetched(plan: StagePlan) -> bool:
     import torch
 
     return torch.cuda.is_available()
-
-
-def _worked() -> float:
-    """Return how many seconds this process's device was busy; 0 if an external program scores."""
-    busy = sys.modules.get("evaluation.scoring.engine.busy")
-    return 0.0 if busy is None else float(busy.busy_seconds())
 
 
 def _noting_faults(score: Callable[[], int], faults: list[GpuFault]) -> int:

@@ -7,21 +7,15 @@ import contextlib
 import shutil
 import sys
 from collections.abc import Callable, Container, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import stage_steps, stage_subjects
-from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.making import make
 from evaluation.dependencies.outdated import is_behind
 from evaluation.dependencies.places import Plans, place_of, places_in
 from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, TABLES, sources, steps_of
 from evaluation.errors import EvaluationError
 from evaluation.orchestration.internals import Internals
-from evaluation.orchestration.outputs_on_disk import (
-    check_writable,
-    reset_future_times,
-)
 from evaluation.orchestration.rule_inputs import (
     CHECKED,
     RuleInputs,
@@ -71,12 +65,9 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
 
 
 def _check_checkpoints(inputs: RuleInputs, targets: Sequence[str]) -> None:
-    """Stop if a checkpoint is missing or a cache locked."""
+    """Stop if a checkpoint is missing."""
     for plan in inputs.plans.values():
-        if "prefill" in targets:
-            check_writable(stage_entries(plan), inputs.outdated.view.caches)
         if any(needs_whole_stage(target, plan) for target in targets or ["all"]):
-            check_writable(stage_entries(plan), inputs.outdated.view.caches)
             subjects = or_stop(stage_subjects, plan, inputs.plans)
             inputs.outdated.look_at(subjects)
             for subject in subjects:
@@ -118,18 +109,16 @@ def _unknown_target(target: str, inputs: RuleInputs) -> str:
 
 
 def start(workflow: Any) -> None:
-    """Prepare a run at its start; `check_cluster`, `guard_run` and `reset_future_times` may refuse it."""
+    """Prepare a run at its start; `check_cluster` and `guard_run` may refuse it."""
     internals = Internals(workflow)
     internals.let_stops_in()
     check_cluster(workflow)
     guard_run(workflow)
     for left in CHECKED.glob("*"):  # left by killed runs: this run holds the folder's lock
         shutil.rmtree(left, ignore_errors=True)
-    for job in internals.due_jobs:
-        reset_future_times(map(Path, job.input))
 
 
-def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool) -> None:
+def end(workflow: Any, inputs: RuleInputs, *, failed: bool) -> None:
     """Print the warnings, every stage's recommendation and the failures at the end of a run.
 
     If a job failed, Snakemake skips what shows results; it is then made here from those that there are.
@@ -143,7 +132,6 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
         _show("\n".join(["Warnings:", *(f"  {line}" for line in warnings)]))
     if failed:
         _make_after_failure(rules, inputs.plans)
-        _show(_vanished(plans, logs))
         _show(failing(plans))
         return
     _show(ending(tables))
@@ -176,19 +164,6 @@ def failing(plans: Sequence[StagePlan]) -> str:
     """Return the error messages of the jobs that failed, with their logs."""
     lines = [f"{plan.name} {line}" for plan in plans for line in failures(plan, stage_steps(plan))]
     return "\n".join(["What failed:", *lines]) if lines else ""
-
-
-def _vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
-    """Return which caches are missing: a cluster job without them ends "successfully", without output."""
-    files = {str(entry.record) for plan in plans for entry in stage_entries(plan)}
-    missing = sorted(file for file in files if not Path(file).exists())
-    text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
-    if not missing or "some output files are missing" not in text:
-        return ""
-    return (
-        f"{len(missing)} prefilled files are missing, such as {missing[0]}. Jobs that need them end without "
-        f"their output files; `snakemake prefill` makes them again."
-    )
 
 
 def _recorded_errors(plan: StagePlan, plans: Plans) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Every use of undocumented parts of Snakemake and its Slurm executor, each checked before it is used.
+"""Every use of undocumented parts of Snakemake and its Slurm executor; what is set is checked before.
 
 settings    workflow.dag_settings, .execution_settings: Snakemake's own reasons to run a job again are
             switched off, as records decide (records.py). Files of a killed run are neither refused nor
@@ -14,7 +14,7 @@ workflow    execute(executor_plugin=…): the first place that knows the targets
             rules, of each its name, is_producer, get_wildcards, input: which of our files a target needs
             _onstart, _onerror: that workflow's own hooks; ours run before them
 dag         forcefiles: outdated files are made again, as if named by `--forcerun`
-            jobs, needrun_jobs: what a run makes; of each job its rule and files
+            jobs: what a run makes; of each job its rule
 scheduler   _lock: the handler of a stop signal takes it, and waits for ever if the thread that it interrupts
             holds it: replaced by a reentrant lock
             _executor: the Slurm executor, and the name of its jobs (run_uuid)
@@ -28,16 +28,13 @@ executor    check_active_jobs, report_job_…, run_jobs, and the plugin's query_
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.errors import EvaluationError
-
-_TESTED = {"snakemake": "9.27.1", "snakemake-executor-plugin-slurm": "2.8.0"}
-"""Versions that everything is tested with, by package."""
 
 _SLURM = "snakemake_executor_plugin_slurm"
 
@@ -46,16 +43,13 @@ _LEVELS, _MOST_FILES = 20, 20_000
 
 
 def _require(owner: object, *names: str) -> None:
-    """Refuse a Snakemake or executor that lacks an attribute we rely on; name the tested version."""
-    missing = [name for name in names if not hasattr(owner, name)]
-    if missing:
-        module = getattr(owner, "__name__", None) or type(owner).__module__
-        package = _SLURM.replace("_", "-") if module.startswith(_SLURM) else "snakemake"
-        what = f"{type(owner).__name__}.{missing[0]}" if module != _SLURM else missing[0]
-        raise EvaluationError(
-            f"{package} {version(package)} has no {what}, which this workflow relies on; install the "
-            f"version it is tested with (pip install '{package}=={_TESTED[package]}')"
-        )
+    """Refuse a Snakemake or executor in which we would set an attribute that it does not have."""
+    for name in names:
+        if not hasattr(owner, name):
+            raise EvaluationError(
+                f"{type(owner).__module__} has no {name}, which this workflow sets; install the versions "
+                "it is tested with (pip install -r locks/requirements.lock)"
+            )
 
 
 @dataclass(frozen=True)
@@ -65,12 +59,8 @@ class Internals:
     workflow: Any
 
     def part(self, names: str) -> Any:
-        """Return an attribute of the workflow, such as `dag_settings.targets`, each part of it checked."""
-        owner = self.workflow
-        for name in names.split("."):
-            _require(owner, name)
-            owner = getattr(owner, name)
-        return owner
+        """Return an attribute of the workflow, such as `dag_settings.targets`."""
+        return attrgetter(names)(self.workflow)
 
     @property
     def is_module(self) -> bool:
@@ -81,24 +71,16 @@ class Internals:
     def slurm_executor(self) -> Any | None:
         """The Slurm executor of the run; None if jobs run on this machine."""
         executor = self.part("scheduler._executor")
-        if not type(executor).__module__.startswith(_SLURM):
-            return None
-        _require(executor, "run_uuid")
-        return executor
+        return executor if type(executor).__module__.startswith(_SLURM) else None
 
     @property
     def jobs(self) -> list[Any]:
         """All jobs of the run, whether they are due or not."""
-        return _checked_jobs(self.part("dag.jobs"), "rule")
-
-    @property
-    def due_jobs(self) -> list[Any]:
-        """The jobs that the run makes."""
-        return _checked_jobs(self.part("dag.needrun_jobs")(), "rule", "input", "output")
+        return list(self.part("dag.jobs"))
 
     def make_by_default(self, rule: str) -> None:
         """Have a rule made where the command line names no target."""
-        self.part("default_target")
+        _require(self.workflow, "default_target")
         self.workflow.default_target = rule
 
     def _decide_by_records(self) -> None:
@@ -108,7 +90,6 @@ class Internals:
         dag, execution = self.part("dag_settings"), self.part("execution_settings")
         _require(dag, "rerun_triggers", "force_incomplete")
         _require(execution, "ignore_incomplete", "keep_incomplete")
-        _require(RerunTrigger, "MTIME")
         # Snakemake compares times whatever is set here. MTIME stays because an empty set is left out of the
         # command lines of jobs, which would then take all triggers.
         dag.rerun_triggers, dag.force_incomplete = frozenset({RerunTrigger.MTIME}), True
@@ -127,8 +108,6 @@ class Internals:
         execute = self.part("execute")
 
         def prepared(*, executor_plugin: Any, **others: Any) -> Any:
-            _require(executor_plugin, "common_settings")
-            _require(executor_plugin.common_settings, "dryrun_exec")
             self._decide_by_records()
             prepare(executor_plugin.common_settings.dryrun_exec)
             return execute(executor_plugin=executor_plugin, **others)
@@ -155,8 +134,6 @@ class Internals:
         What an input function returns is not known before Snakemake plans the run.
         """
         rules = list(self.part("rules"))
-        for rule in rules:
-            _require(rule, "name", "is_producer", "get_wildcards", "input")
         targets = self.part("dag_settings.targets") or [self.part("default_target")]
         latest = needed = dict.fromkeys(target for target in targets if target)
         for _ in range(_LEVELS):
@@ -185,17 +162,8 @@ def _inputs(rule: Any, target: str) -> Iterator[str]:
                 yield str(apply_wildcards(file, wildcards))
 
 
-def _checked_jobs(jobs: Iterable[Any], *parts: str) -> list[Any]:
-    checked = list(jobs)
-    for job in checked:
-        _require(job, *parts)
-        _require(job.rule, "name")
-    return checked
-
-
 def value_of(resource: Any) -> Any:
     """Return a resource's value as the profile or the command line gives it."""
-    _require(resource, "raw")
     return resource.raw
 
 

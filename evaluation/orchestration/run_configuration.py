@@ -5,14 +5,12 @@ job would otherwise have other steps, or another bridge, than it was submitted f
 """
 
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.commits import commit_of
 from evaluation.dependencies.known_steps import with_known_steps
-from evaluation.errors import ConfigError
 from evaluation.root import CONFIG_VARIABLE
 from evaluation.settings.config import Config, load_config, validate_config
 from evaluation.settings.effective import FOLDER, effective_path, write_effective
@@ -33,26 +31,13 @@ def run_config(
     for file in files:
         if Path(file).suffix in (".yaml", ".yml"):
             read_yaml(Path(file))
-    config = with_known_steps(_validated(content, files))
+    origin = " + ".join(map(str, files)) or "configuration"
+    config = with_known_steps(validate_config(content, origin, list(map(Path, files))))
     path = effective_path(config).absolute()
     if not is_main:  # a job that the variable did not reach
         keep_config(config, files)
     os.environ[CONFIG_VARIABLE] = str(path)
     return config, path
-
-
-def _validated(content: dict[str, Any], files: Sequence[str | Path]) -> Config:
-    """Validate it; an error mentions `--configfile` if that option may have swallowed a target."""
-    origin = " + ".join(map(str, files)) or "configuration"
-    try:
-        return validate_config(content, origin, list(map(Path, files)))
-    except ConfigError as error:
-        if len(files) < 2:
-            raise
-        raise ConfigError(
-            f"{error} (if {files[-1]} was to be made: `--configfile` takes all words behind it, so a "
-            f"target goes first, `snakemake TARGET --configfile {shlex.quote(str(files[0]))}`)"
-        ) from None
 
 
 def keep_config(config: Config, files: Sequence[str | Path]) -> None:

@@ -9,11 +9,7 @@ executor would wait for both until somebody puts them back into the queue; this 
 """
 
 import contextlib
-import getpass
 import json
-import os
-import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -24,16 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import EvaluationError
-from evaluation.files import write_json, write_text
-from evaluation.orchestration import submission
+from evaluation.files import write_json
 from evaluation.orchestration.internals import Internals, keep_unanswered, value_of
 from evaluation.orchestration.processes import Process, process
 
 _RECORDS = Path(".snakemake") / "slurm_runs"
 """Has a file for each run, named like all jobs of the run, that identifies its process."""
-
-_COMMANDS = Path(".snakemake") / "commands"
-"""Has the sbatch that the executor calls."""
 
 _PLACEHOLDER = "YOUR_ACCOUNT"
 """The placeholder for the account in the shipped profile."""
@@ -49,24 +41,11 @@ def check_cluster(workflow: Any) -> None:
             "sbatch: no such command on this machine; start Snakemake on a login node of the "
             "cluster, or without `--profile slurm_profile` (with `--cores N`) to run all jobs here"
         )
-    _check_names(internals)
-    if _PLACEHOLDER in _values(internals, "slurm_account") and _accounts_count():
-        yours = f" (yours: {', '.join(accounts)})" if (accounts := _known_accounts()) else ""
+    if _PLACEHOLDER in _accounts(internals):
         raise EvaluationError(
-            f"slurm_account is {_PLACEHOLDER}, as shipped: put the account that your jobs are "
-            f"charged to{yours} into the profile's config.yaml, under default-resources"
+            f"slurm_account is {_PLACEHOLDER}, as shipped: put the account that your jobs are charged to "
+            "into the profile's config.yaml, under default-resources"
         )
-
-
-def _check_names(internals: Internals) -> None:
-    """Raise EvaluationError for a name that the executor would split or Slurm cannot have."""
-    for key in ("slurm_account", "slurm_partition"):
-        for name in _values(internals, key):
-            if re.search(r"[\s'\"\\]", name.strip()):
-                raise EvaluationError(
-                    f"{key} is {name!r}, with a blank or quote in it, which no name of Slurm has; "
-                    f"correct it in the profile's config.yaml"
-                )
 
 
 def guard_run(workflow: Any) -> None:
@@ -82,21 +61,8 @@ def guard_run(workflow: Any) -> None:
     requeue = internals.part("executor_settings.requeue")
     states = ("PREEMPTED", "NODE_FAIL") if requeue else ("PREEMPTED",)
     keep_unanswered(executor, requeuing(executor.run_uuid, states))
-    submit_patiently()
     end_orphans(_RECORDS)
     write_json(_RECORDS / f"{executor.run_uuid}.json", asdict(process()))
-
-
-def submit_patiently(folder: Path = _COMMANDS) -> None:
-    """Have the executor submit by `submission.py`, as the first sbatch on PATH."""
-    folder = folder.absolute()
-    words = [sys.executable, "-I", submission.__file__, str(folder)]
-    write_text(folder / "sbatch", f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-    (folder / "sbatch").chmod(0o755)
-    folders = os.environ["PATH"].split(os.pathsep)
-    others = [target for target in folders if target != str(folder)]
-    os.environ["PATH"] = os.pathsep.join([str(folder), *others])
-    os.environ[submission.STDERR] = f"/proc/{os.getpid()}/fd/2"
 
 
 def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
@@ -184,39 +150,17 @@ def _queued(name: str) -> list[str]:
     return _command("squeue", f"--name={name}", "-h", "-o", "%i").split()
 
 
-def _command(*command: str, seconds: float = 60) -> str:
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds)
-    return done.stdout
+def _command(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 def _report(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
-def _known_accounts() -> list[str]:
-    """Return the accounts that this user may charge; none if Slurm does not report them."""
-    user = getpass.getuser()
-    listed = _output("sacctmgr", "-n", "-P", "-s", "list", "user", user, "format=account")
-    return sorted(set(listed.split()))
-
-
-def _values(internals: Internals, key: str) -> Iterator[str]:
-    """Yield the values of a resource in the profile."""
+def _accounts(internals: Internals) -> Iterator[str]:
+    """Yield the accounts in the profile."""
     defaults = internals.part("resource_settings.default_resources") or {}
     for resources in (defaults, *internals.part("resource_settings.overwrite_resources").values()):
-        if key in resources:
-            yield str(value_of(resources[key]))
-
-
-def _accounts_count() -> bool:
-    """Return whether this cluster uses accounting; without it, any account name is accepted."""
-    none = r"AccountingStorageType\s*=\s*(accounting_storage/none|\(null\))"
-    return not re.search(none, _output("scontrol", "show", "config"))
-
-
-def _output(*command: str) -> str:
-    """Return the output of a command; an empty string if it fails."""
-    try:
-        return _command(*command, seconds=20)
-    except (OSError, subprocess.SubprocessError):
-        return ""
+        if "slurm_account" in resources:
+            yield str(value_of(resources["slurm_account"]))

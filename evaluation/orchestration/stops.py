@@ -6,10 +6,9 @@ from typing import ParamSpec, TypeVar
 from snakemake.exceptions import WorkflowError
 
 from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.subjects import Subject, steps_so_far
+from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError
 from evaluation.escaping import printable_lines
-from evaluation.wording import no_such
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -38,17 +37,9 @@ def require_checkpoint(subject: Subject) -> None:
     """Raise RunError with the key of a checkpoint that is to be scored and missing."""
     absent = subject.checkpoint
     if configuration_file(absent) is None:
-        key = {"bridge": "bridge", "step": "steps"}[subject.role]
-        steps = steps_so_far(subject.plan)
-        if subject.role == "step" and steps and subject.step not in steps:
-            unknown = no_such("step", str(subject.step), map(str, steps))
-            raise RunError(f"stages.{subject.plan.name}.steps: {unknown}; {absent}: no checkpoint")
-        wait = "wait until it is saved"
-        if subject.role == "step":
-            wait += (
-                f" (`python -m evaluation watch --stage {subject.plan.name}` scores the others now)"
-            )
+        key = "bridge" if subject.role == "bridge" else "steps"
         raise RunError(
             f"stages.{subject.plan.name}.{key}: {absent}: no checkpoint there (no model_config.json, "
-            f"config.yaml or config.json); correct its path, {wait}, or take it out of `{key}`"
+            f"config.yaml or config.json); correct its path, wait until it is saved (`watch` scores the "
+            f"others now), or take it out of `{key}`"
         )

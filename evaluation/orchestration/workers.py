@@ -1,4 +1,4 @@
-"""Scores several checkpoints in one job: one process per GPU, each taking the next step when it is free.
+"""Scores several checkpoints in one job: one process per GPU, to which the steps are dealt out in turn.
 
 A process imports the model's libraries once and scores one step after another. Each step has its own
 log, as if a job scored it alone. If a process dies, its step fails and a new process replaces it. Each
@@ -46,10 +46,10 @@ def score_on_all_gpus(
     os.environ[CONFIG_VARIABLE] = str(config.absolute())
     gpus = gpus_to_use(plan)[: len(steps)]
     threads = max(1, usable_cores() // len(gpus))
-    workers = _Workers(plan, steps, threads, scores_only)
+    workers = _Workers(plan, threads, scores_only)
     with ThreadPoolExecutor(len(gpus)) as pool, workers.ended():
-        for done in [pool.submit(workers.work, number, gpu) for number, gpu in enumerate(gpus)]:
-            done.result()
+        shares = [steps[number :: len(gpus)] for number in range(len(gpus))]
+        list(pool.map(workers.work, gpus, shares))
     if workers.failed:
         named = ", ".join(map(str, sorted(workers.failed)))
         raise ScoringError(
@@ -76,57 +76,22 @@ def _start(arguments: Sequence[str], gpu: str | None, threads: int) -> "subproce
     )  # fmt: skip
 
 
-def _score(process: "subprocess.Popen[str]", step: int, following: int | None) -> tuple[int, float]:
-    """Have a process score a step, and prefetch the one that may follow it.
+def _score(process: "subprocess.Popen[str]", steps: Sequence[int]) -> int:
+    """Have a process score the first step, and prefetch the second one; return the first one's exit code.
 
-    Return the step's exit code and the seconds in which the GPU was busy. If the process has died, the
-    code is that of the process (negative for a signal).
+    If the process has died, the code is that of the process (negative for a signal).
     """
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(f"{step} {'' if following is None else following}\n")
-    answer = process.stdout.readline().split()
-    return (int(answer[0]), float(answer[1])) if answer else (process.wait(), 0.0)
-
-
-class Queue:
-    """The remaining steps; each process has one of them reserved, which it may prefetch.
-
-    A process gets its reserved step, unless another process that ran out of steps took it.
-    """
-
-    def __init__(self, steps: Sequence[int]) -> None:
-        self._left = list(steps)
-        self._in_view: dict[int, int] = {}
-        self._lock = threading.Lock()
-
-    def next(self, process: int) -> tuple[int | None, int | None]:
-        """Take a process's next step; return it, and the one reserved after it (None if there is none)."""
-        with self._lock:
-            step = self._in_view.pop(process, None)
-            if step not in self._left:
-                step = self._free()
-            if step is None:
-                step = next(iter(self._left), None)
-            if step is not None:
-                self._left.remove(step)
-            following = self._free()
-            if following is not None:
-                self._in_view[process] = following
-            return step, following
-
-    def _free(self) -> int | None:
-        """Return the first step that no process has reserved."""
-        seen = self._in_view.values()
-        return next((step for step in self._left if step not in seen), None)
+    process.stdin.write(f"{' '.join(map(str, steps[:2]))}\n")
+    answer = process.stdout.readline()
+    return int(answer) if answer else process.wait()
 
 
 class _Workers:
-    """The steps to score, the processes that score them, and the failed steps."""
+    """The processes that score steps, and the failed steps."""
 
-    def __init__(
-        self, plan: StagePlan, steps: Sequence[int], threads: int, scores_only: bool
-    ) -> None:
+    def __init__(self, plan: StagePlan, threads: int, scores_only: bool) -> None:
         self.plan = plan
         self.arguments = [plan.name, *([SCORES_ONLY] if scores_only else [])]
         self.threads = threads
@@ -135,34 +100,25 @@ class _Workers:
         self.processes: list[subprocess.Popen[str]] = []
         self.stopping = False
         self.hiring = threading.Lock()
-        self.todo = Queue(steps)
 
-    def work(self, number: int, gpu: str | None) -> None:
-        """Have steps scored on a GPU until none is left.
+    def work(self, gpu: str | None, steps: Sequence[int]) -> None:
+        """Have steps scored on a GPU, one after the other.
 
         Args:
             gpu: CUDA_VISIBLE_DEVICES of the process; None to leave it unchanged.
         """
         process = None
-        begun, busy = time.perf_counter(), 0.0
-        while True:
-            step, following = self.todo.next(number)
-            if step is None:
-                break
+        for number, step in enumerate(steps):
             if process is None or process.poll() is not None:
                 process = self._hire(gpu)
             if process is None:
                 return
             log.info("step %d: begun%s", step, "" if gpu is None else f" on GPU {gpu}")
             start = time.perf_counter()
-            code, worked = _score(process, step, following)
-            busy += worked
+            code = _score(process, steps[number:])
             self._report(step, code, time.perf_counter() - start)
         if process is not None:
             process.communicate()  # closes its input, so that it ends
-        if gpu is not None and busy:
-            spent = time.perf_counter() - begun
-            log.info("GPU %s: at work for %.0f %% of %.0f s", gpu, 100 * busy / spent, spent)
 
     def _hire(self, gpu: str | None) -> "subprocess.Popen[str] | None":
         with self.hiring:

@@ -1,6 +1,6 @@
 """The newest Snakemake and Slurm executor of the registry, where the lock has others.
 
-If these tests pass, the bounds in pyproject.toml, the lock and `internals._TESTED` may be raised.
+If these tests pass, the bounds in pyproject.toml and the lock may be raised.
 """
 
 import os
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.orchestration import internals
 from tests.histories.warm import well
 from tests.install.conftest import ROOT
 from tests.install.test_runs import scored
+from tests.orchestration.test_internals import PACKAGES
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
@@ -42,7 +42,7 @@ def run(words: list[str], folder: Path, variables: dict[str, str]) -> None:
 @pytest.fixture(scope="module")
 def newer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Variables with which Python has the newest versions, in a folder before its own."""
-    versions = {name: newest(name) for name in internals._TESTED}
+    versions = {name: newest(name) for name in PACKAGES}
     others = [f"{name}=={new}" for name, new in versions.items() if new != version(name)]
     if not others:
         pytest.skip(f"the lock has the newest: {versions}")

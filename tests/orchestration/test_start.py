@@ -1,8 +1,6 @@
-"""How a run starts: the steps that jobs see, what is in the place of outputs, and what stops it."""
+"""How a run starts: the steps that jobs see, and what stops it."""
 
-import errno
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,49 +9,11 @@ from typing import Any
 import pytest
 from snakemake.exceptions import format_exception_to_string
 
-from evaluation.dependencies.caches import CacheStates, stage_entries
-from evaluation.errors import ConfigError, EvaluationError
-from evaluation.orchestration.outputs_on_disk import (
-    check_writable,
-    reset_future_times,
-)
+from evaluation.errors import EvaluationError
 from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.root import CONFIG_VARIABLE
 from evaluation.settings.config import load_config
-from tests.workflow.world import World
-
-
-def test_times_in_the_future_are_reset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Snakemake would stop after the first job that reads such a file."""
-    late, past = tmp_path / "late", tmp_path / "past"
-    for path, moment in ((late, time.time() + 3600), (past, 1000.0)):
-        path.touch()
-        os.utime(path, (moment, moment))
-    reset_future_times([late, past, tmp_path / "absent"])
-    assert late.stat().st_mtime <= time.time()
-    assert past.stat().st_mtime == 1000.0
-    os.utime(late, (time.time() + 3600,) * 2)
-
-    def refuse(path: Path) -> None:
-        raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
-
-    monkeypatch.setattr(os, "utime", refuse)
-    with pytest.raises(RunError, match=f"have its owner run `touch {late}`"):
-        reset_future_times([late])
-
-
-def test_an_outdated_cache_that_may_not_be_written(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entries = stage_entries(world.plans["stage1"])
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    check_writable(entries, CacheStates())
-    entries[-1].record.write_text(entries[-1].record.read_text().replace('"key": "', '"key": "0'))
-    with pytest.raises(
-        RunError, match=r"you may not write it; .* set `cache` to a folder of your own"
-    ):
-        check_writable(entries, CacheStates())
 
 
 def test_a_sentence_that_ends_a_run_stands_alone() -> None:
@@ -98,18 +58,6 @@ def test_jobs_see_the_steps_of_the_start(content: dict[str, Any], tmp_path: Path
     make_step(tmp_path / "one", 20)
     assert run_config(content, False, []) == (config, path)
     assert run_config(content, True, [])[0].stages["one"].steps == (10, 20)
-
-
-def test_a_target_that_was_taken_for_a_configuration(
-    content: dict[str, Any], tmp_path: Path
-) -> None:
-    """`snakemake --configfile mine.yaml …/tier3_cf.json`, which is there and a mapping."""
-    files = [tmp_path / "mine.json", tmp_path / "tier3_cf.json"]
-    with pytest.raises(ConfigError, match=r"tier3_cf\.json was to be made.*`snakemake TARGET"):
-        run_config({**content, "accuracy": 0.5}, True, files)
-    with pytest.raises(ConfigError) as alone:
-        run_config({**content, "accuracy": 0.5}, True, files[:1])
-    assert "TARGET" not in str(alone.value)
 
 
 def test_without_the_variable_a_job_finds_them_itself(
