@@ -32,6 +32,7 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("key", "processes"): "a checkpoint has one GPU; for many completions set `engine: vllm`",
     ("key", "merges"): "write the mean with `merge`, and list its folder in `checkpoints`",
     ("option", "--merge"): "write the mean with the command `merge`, and list it as a step",
+    ("command", "completion"): "`shtab` and `argcomplete` complete any program that uses argparse",
     ("command", "import-hf"): "list the Hugging Face folder in `checkpoints` as it is",
 }
 """The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind

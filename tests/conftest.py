@@ -36,7 +36,6 @@ LONG = (
     "tests/slurm/test_lost_jobs.py::test_scancel",
     "tests/slurm/test_lost_jobs.py::test_time_limit",
     "tests/slurm/test_profile.py::test_one_gpu_on_one_node[gres]",
-    "tests/slurm/test_profile.py::test_the_queue_is_asked_once_a_round",
     "tests/slurm/test_watch.py",
     "tests/watching/test_command.py::test_a_killed_watcher_is_succeeded[--once",
     "tests/toy_tier/test_toy_tier.py::test_a_room_knows_the_tier[workflow]",

@@ -21,7 +21,6 @@ def write(path: Path, text: str) -> None:
 TASK = "system.slice/job_7/step_0/user/task_0"
 MACHINES: dict[str, tuple[str, dict[str, str], int, int]] = {
     "without groups": ("/", {}, 64, 500),
-    "of version 1": ("", {}, 64, 500),
     "no limit": (
         "/a",
         {"a/cpu.max": "max 100000", "a/memory.max": "max", "a/memory.stat": "anon 9_GB"}, 64, 500
@@ -42,7 +41,6 @@ MACHINES: dict[str, tuple[str, dict[str, str], int, int]] = {
     "less than a core, and beyond its memory": (
         "/a", {"a/cpu.max": "20000 100000", "a/memory.max": "2_GB", "a/memory.stat": "anon 3_GB"}, 1, 0,
     ),
-    "more than the machine has": ("/a", {"a/cpu.max": "9900000 100000", "a/memory.max": "900_GB"}, 64, 500),
 }  # fmt: skip
 """The process's control group, files of groups (`_GB` for nine zeros), usable cores and GB.
 

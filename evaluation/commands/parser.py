@@ -6,8 +6,6 @@ import sys
 from typing import Any, NoReturn
 
 from evaluation.commands import (
-    a_path,
-    add_command,
     answers,
     checkpoint,
     compare,
@@ -66,11 +64,11 @@ class Parser(argparse.ArgumentParser):
         self.exit(2)
 
 
-def build_parser(prog: str | None = None) -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands, whose options have the command's function as `run`."""
     is_installed = os.path.basename(sys.argv[0]) == INSTALLED
     parser: argparse.ArgumentParser = Parser(
-        prog=prog or (INSTALLED if is_installed else "python -m evaluation"),
+        prog=INSTALLED if is_installed else "python -m evaluation",
         description="Each step of the workflow, and a few tools, by hand.",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="log more")
@@ -78,10 +76,6 @@ def build_parser(prog: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     for group in GROUPS:
         group.add_commands(commands)
-    command = add_command(
-        commands, _completion, f"print a shell's completion script for {INSTALLED}"
-    )
-    command.add_argument("shell", choices=("bash", "zsh", "fish"))
     return parser
 
 
@@ -89,16 +83,3 @@ def parsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPa
     """Return the parser of each command by its name."""
     choices = (action.choices for action in parser._actions if isinstance(action.choices, dict))
     return next(choices, {})
-
-
-def _completion(options: argparse.Namespace) -> int:
-    """Print a shell's completion script."""
-    import shtab
-
-    parser = build_parser(INSTALLED)
-    for command in parsers_of(parser).values():
-        for action in command._actions:
-            if action.type is a_path:
-                action.complete = shtab.FILE  # type: ignore[attr-defined]
-    print(shtab.complete(parser, shell=options.shell))
-    return 0

@@ -14,7 +14,7 @@ workflow    execute(executor_plugin=…): the first place that knows the targets
             rules, of each its name, is_producer, get_wildcards, input: which of our files a target needs
             _onstart, _onerror: that workflow's own hooks; ours run before them
 dag         forcefiles: outdated files are made again, as if named by `--forcerun`
-            jobs: what a run makes; of each job its rule
+            jobs, needrun_jobs: what a run makes; of each job its rule and inputs
 scheduler   _lock: the handler of a stop signal takes it, and waits for ever if the thread that it interrupts
             holds it: replaced by a reentrant lock
             _executor: the Slurm executor, and the name of its jobs (run_uuid)
@@ -77,6 +77,11 @@ class Internals:
     def jobs(self) -> list[Any]:
         """All jobs of the run, whether they are due or not."""
         return list(self.part("dag.jobs"))
+
+    @property
+    def due_jobs(self) -> list[Any]:
+        """The jobs that the run makes."""
+        return list(self.part("dag.needrun_jobs")())
 
     def make_by_default(self, rule: str) -> None:
         """Have a rule made where the command line names no target."""

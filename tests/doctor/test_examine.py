@@ -168,27 +168,6 @@ def test_a_tokenizer_with_more_ids_than_the_embedding_has_rows(world: World) -> 
     assert "its embedding has 320 rows" in checks["agreement"].findings[0].sentence
 
 
-def test_every_unknown_name_of_a_tokenizer_is_in_one_remedy(world: World) -> None:
-    """And it works as typed, whether the tokenizer is a key or comes from a config.yaml."""
-    for place, name in (("stage1/20", "org/m60"), ("stage2/5", "m120"), ("stage2/15", "org/m60")):
-        path = world.folder / "ckpts" / place / "config.yaml"
-        rewrite(path, "tokenizer", "tokenizer_name_or_path", value=name)
-    findings = look(world, "stage2")["agreement"].findings
-    end = 'same, add to tokenizer.also_known_as: ["m120", "org/m60"]'
-    assert [one.sentence.endswith(end) for one in findings] == [True] * 3
-    own = yaml.safe_load(world.config.read_text())
-    del own["tokenizer"]
-    training = str(world.folder / "ckpts/stage1/10/config.yaml")
-    world.config.write_text(yaml.safe_dump(own | {"training_config": training}))
-    sentence = look(world, "stage2")["agreement"].findings[0].sentence
-    key, _, remedy = sentence.partition("write into ")[2].partition(": ")
-    assert key == "stages.stage2"
-    done = world.evaluation("prefill", "--stage", "stage2")
-    assert f"will not be scored; if they are the same, write into {key}: {remedy}" in done.stderr
-    world.change_stage("stage2", **yaml.safe_load(remedy.strip("`")))
-    healthy(look(world, "stage2"))
-
-
 def test_a_mistake_in_the_configuration(world: World) -> None:
     world.change(colour="red")
     checks = look(world)

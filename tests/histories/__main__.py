@@ -4,7 +4,6 @@ HISTORIES=100     how many are drawn            HISTORIES_SEED=9   which ones
 HISTORIES_AT_ONCE=2     how many are played at once, each by a warm server of its own
 FILE …            plays the histories in these files instead, one JSON list of actions each, such
                   as tests/histories/fixed/*.json
---shorten FILE    tries to leave out actions of a history as long as it fails
 """
 
 import argparse
@@ -39,7 +38,6 @@ SHOWN = 9
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.histories", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--shorten", action="store_true")
     parser.add_argument(
         "--keep", type=Path, default="failed_histories", help="folder for histories that fail"
     )
@@ -55,12 +53,7 @@ def main() -> int:
         places = [Place(warm, folder / f"place{n}", pool) for n, warm in enumerate(servers)]
         build_other_run(places[0].warm, pool)
         chosen = {f"{path.parent.name} {path.stem}": read(path) for path in options.files}
-        if not options.shorten:
-            return play_all(places, chosen or drawn(pool, count, seed), options.keep)
-        for actions in chosen.values():
-            shorter = shortened(places[0], actions)
-            print(json.dumps(shorter), *places[0].play(shorter).lines, sep="\n")
-    return 0
+        return play_all(places, chosen or drawn(pool, count, seed), options.keep)
 
 
 class Place:
@@ -141,17 +134,6 @@ def _print_history(name: str, actions: list[Action], report: Report, seconds: fl
         wrong = wrong + 1 if line.startswith("    ✗") else 0
         if wrong <= SHOWN:
             print(f"     {line}" if wrong < SHOWN else "         ✗ … and maybe more", flush=True)
-
-
-def shortened(place: Place, actions: list[Action]) -> list[Action]:
-    """Leaves out one action after the other as long as something of the same kind is wrong."""
-    kinds = _kinds(place.play(actions))
-    for number in reversed(range(len(actions))):
-        fewer = actions[:number] + actions[number + 1 :]
-        with contextlib.suppress(KeyError, IndexError, ValueError):  # it needs what was left out
-            if found := _kinds(place.play(fewer)) & kinds:
-                actions, kinds = fewer, found
-    return actions
 
 
 if __name__ == "__main__":

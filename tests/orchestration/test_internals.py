@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,23 +99,6 @@ def test_nothing_of_the_workflow_is_used_unchecked() -> None:
     for path, text in sources().items():
         used = re.findall(r"(?<![\w./`\"-])(?:self\.)?_?workflow\.(\w+)(?!\.rst|\w)", text)
         assert not used, (path, used)
-
-
-def test_what_is_imported_of_snakemake() -> None:
-    """Few names: one that a version lacks ends a run at its first line."""
-    assert imported(sources().values()) == {
-        *("snakemake.exceptions.WorkflowError", "snakemake.io.ancient", "snakemake.logging.logger"),
-        *("snakemake.resources.Resources", "snakemake.utils.min_version"),
-        *("snakemake.logging.ColorizingTextHandler", "snakemake.logging.get_event"),
-        *("snakemake.logging.show_logs", "snakemake_interface_logger_plugins.common.LogEvent"),
-    }
-
-
-def imported(texts: Iterable[str]) -> set[str]:
-    lines = [
-        line for text in texts for line in re.findall(r"from (snakemake\S*) import (.+)", text)
-    ]
-    return {f"{module}.{name.strip()}" for module, names in lines for name in names.split(",")}
 
 
 @pytest.mark.parametrize(

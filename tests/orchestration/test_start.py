@@ -1,6 +1,7 @@
 """How a run starts: the steps that jobs see, and what stops it."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,10 +11,22 @@ import pytest
 from snakemake.exceptions import format_exception_to_string
 
 from evaluation.errors import EvaluationError
+from evaluation.orchestration.hooks import reset_future_times
 from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.root import CONFIG_VARIABLE
 from evaluation.settings.config import load_config
+
+
+def test_times_in_the_future_are_reset(tmp_path: Path) -> None:
+    """Snakemake would stop after the first job that reads such a file."""
+    late, past = tmp_path / "late", tmp_path / "past"
+    for path, moment in ((late, time.time() + 3600), (past, 1000.0)):
+        path.touch()
+        os.utime(path, (moment, moment))
+    reset_future_times([late, past, tmp_path / "absent"])
+    assert late.stat().st_mtime <= time.time()
+    assert past.stat().st_mtime == 1000.0
 
 
 def test_a_sentence_that_ends_a_run_stands_alone() -> None:

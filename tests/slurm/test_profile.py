@@ -1,9 +1,7 @@
 """The profile as shipped, on a real cluster: prefill, stages, one target, one GPU, no connection."""
 
-import os
 import subprocess
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,31 +41,6 @@ def test_several_checkpoints_share_a_job(make_run: MakeRun, undisturbed: Path) -
     log = run.results / "stage1" / "eval_logs" / "slurm" / "stage1_from_10.log"
     assert "step 10: begun on GPU 0" in log.read_text()
     assert "step 20: begun on GPU 1" in log.read_text()
-
-
-def test_the_queue_is_asked_once_a_round(make_run: MakeRun, tmp_path: Path) -> None:
-    """One query for all jobs, before which the executor asks for the controller's settings."""
-    for name in ("squeue", "scontrol"):
-        counter = tmp_path / "bin" / name
-        counter.parent.mkdir(exist_ok=True)
-        note = f'echo "$PPID $(date +%s.%N) $@" >> {tmp_path}/{name}'
-        counter.write_text(f'#!/bin/sh\n{note}\nexec /usr/bin/{name} "$@"\n')
-        counter.chmod(0o755)
-    run = make_run(program="snakemake")
-    run.score(steps=BOTH, environment={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
-    assert run.wait() == 0, run.log
-    assert run.process is not None
-    own = f"{run.process.pid} "
-    asked = {
-        name: [line for line in (tmp_path / name).read_text().splitlines() if line.startswith(own)]
-        for name in ("squeue", "scontrol")
-    }
-    assert all("--states=all" in line for line in asked["squeue"])
-    times = [float(line.split()[1]) for line in asked["squeue"]]
-    assert len(times) > 1
-    assert all(later - time >= 2.5 for time, later in pairwise(times))
-    settings = [float(line.split()[1]) for line in asked["scontrol"]]
-    assert sum(time > times[0] for time in settings) == len(times) - 1
 
 
 def test_a_new_users_path(slurm: None, world: World, tmp_path: Path) -> None:
@@ -138,17 +111,3 @@ def test_an_attempt_that_hides_its_error_is_counted(slurm: None) -> None:
         assert run_on("gpu", program) == 0
 
     assert attempts(hide) >= 2
-
-
-def test_only_the_serial_node_reaches_the_outside(slurm: None) -> None:
-    program = f'import socket; socket.create_connection(("{layout.OUTSIDE_IP}", {layout.PORT}), 5)'
-    listen = (
-        f'import socket, time; s = socket.create_server(("{layout.OUTSIDE_IP}", {layout.PORT}))'
-    )
-    listener = subprocess.Popen(["python3", "-c", f"{listen}; time.sleep(60)"])
-    try:
-        cluster.wait_for("the listener", lambda: run_on("serial", program) == 0)
-        assert run_on("gpu", program) != 0
-    finally:
-        listener.kill()
-        listener.wait()

@@ -1,14 +1,12 @@
 """When a checkpoint may be scored, and when what failed is tried again."""
 
-import time
-
 import pytest
 
 from evaluation.checkpoints.state import folder_state
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.settings.planning import plan_stages
 from evaluation.watching import attempts
-from evaluation.watching.attempts import Failure, note_failure, read_failures
+from evaluation.watching.attempts import note_failure, read_failures
 from evaluation.watching.work import look_twice
 from tests.watching.conftest import Watched
 
@@ -53,14 +51,3 @@ def test_waits_grow_and_end(watched: Watched) -> None:
     path = plan.results / ".watch" / "failed.json"
     path.write_text(path.read_text()[:-10])
     assert read_failures(plan.results) == {}
-
-
-def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set back, the next attempt comes at once, not years later."""
-    failure = Failure(count=1, at=time.time(), state="a", why="NaN", own=True)
-    assert 890 < failure.left("a") <= 900
-    assert failure.left("b") == 0
-    for jump in (-1e8, 1e8):
-        now = failure.at + jump
-        monkeypatch.setattr(attempts.time, "time", lambda now=now: now)
-        assert failure.left("a") == 0

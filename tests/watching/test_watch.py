@@ -1,7 +1,6 @@
 """The watcher beside a writer, and beside everything that may go wrong."""
 
 import os
-import shutil
 import socket
 import threading
 import time
@@ -113,21 +112,6 @@ def test_two_watchers_of_one_stage(watched: Watched, capsys: pytest.CaptureFixtu
     other.unlink()
     assert watched.watcher(once=True).watch() == 0
     assert watched.scored() == ["10 whole"]
-
-
-def test_a_run_deleted_under_the_watcher(
-    watched: Watched, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watched.copy(10)
-    watcher = watched.watcher()
-    (watched.play / "refuse").touch()
-    rests = iter((lambda: shutil.rmtree(watched.checkpoints), lambda: None))
-    monkeypatch.setattr(watcher, "_rest", lambda: next(rests)())
-    with pytest.raises(StopIteration):
-        watcher.watch()
-    said = capsys.readouterr().out
-    assert said.count(f"stage1: skipped: {watched.checkpoints}: no such folder") == 1
-    assert watched.scored() == []
 
 
 def test_it_gives_up(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
