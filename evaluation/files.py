@@ -9,7 +9,6 @@ never replaced. New files follow the umask.
 import contextlib
 import errno
 import glob
-import hashlib
 import json
 import os
 import shutil
@@ -25,9 +24,6 @@ from evaluation.errors import OutputError
 if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow again
     import pyarrow as pa
 
-
-LONGEST_NAME = 160
-"""Longest name (in bytes) that a temporary name repeats; with host and process it stays below 255."""
 
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP)
 """Errors of file systems that cannot sync a folder."""
@@ -77,8 +73,6 @@ def temporary_path(path: Path) -> Path:
         A path in the same folder; its name has the host and process id.
     """
     name = path.name
-    if len(os.fsencode(name)) > LONGEST_NAME:
-        name = f"{name[:32]}~{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
     for left in path.parent.glob(f".{glob.escape(name)}.*.tmp"):
         with contextlib.suppress(FileNotFoundError):  # another writer removed it first
             if _is_abandoned(left):

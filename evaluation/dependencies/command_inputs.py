@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.dependencies.caches import check_current, stage_entries
+from evaluation.dependencies.caches import check_current
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.places import Place, Target, place_of, step_places
-from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, Step, sources
+from evaluation.dependencies.steps import COLLECT, STEPS, Step, sources
 from evaluation.errors import ResultsError
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
@@ -22,10 +22,7 @@ from evaluation.settings.planning import plan_stages
 
 @dataclass
 class CommandInputs:
-    """Inputs of a command that was given the file `config`; each check raises ResultsError.
-
-    If both scores and caches are outdated, the checks raise the same CacheError as `score`.
-    """
+    """Inputs of a command that was given the file `config`; each check raises ResultsError."""
 
     config: Path
     plans: Mapping[str, StagePlan]
@@ -52,8 +49,6 @@ class CommandInputs:
         for step in STEPS.values():
             places = [place for (name, _), place in needed.items() if name == step.name]
             if outdated := [place for place in places if self.outdated(step.name, place)]:
-                if step.name == SCORE:
-                    self._check_caches(outdated)
                 raise self._error(step, outdated)
 
     def _with_ancestors(self, read: Iterable[tuple[Step, Place]]) -> list[tuple[Step, Place]]:
@@ -64,15 +59,6 @@ class CommandInputs:
                 steps[step.name, place.folder] = step, place
                 waiting += sources(step, place, self.plans)
         return list(steps.values())
-
-    def _check_caches(self, places: Iterable[Place]) -> None:
-        """Raise CacheError, like `score`, if caches are outdated (missing ones do not count)."""
-        caches = self.outdated.view.caches
-        for plan in {place.plan.name: place.plan for place in places}.values():
-            entries = stage_entries(plan)
-            if any(caches.state(entry) == "stale" for entry in entries):
-                for entry in entries:
-                    check_current(caches, entry)
 
     def _error(self, step: Step, places: Sequence[Place]) -> ResultsError:
         """Return the error on outputs of one stage: a command takes steps or the bridge."""

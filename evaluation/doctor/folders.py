@@ -15,7 +15,7 @@ def check_folders(plans: Mapping[str, StagePlan]) -> Check:
     config = next(iter(plans.values())).config
     results = dict.fromkeys([Path(config.results), *(plan.results for plan in plans.values())])
     findings = [
-        Finding("fault", "", f"{problem}; {_remedy(folder)}, or set another `results`")
+        Finding("fault", "", f"{problem}; correct that, or set another `results`")
         for folder in results
         if (problem := _write_problem(folder))
     ]
@@ -25,10 +25,6 @@ def check_folders(plans: Mapping[str, StagePlan]) -> Check:
     free = shutil.disk_usage(_nearest(Path(config.results))).free / 1e9
     summary = f"{config.results}, {config.cache}; {free:,.1f} GB free in {config.results}"
     return Check("folders", summary, tuple(dict.fromkeys(findings)))
-
-
-def _remedy(folder: Path) -> str:
-    return "correct its permissions" if _nearest(folder).is_dir() else "move it away"
 
 
 def _write_problem(path: Path) -> str | None:

@@ -50,7 +50,8 @@ def run(
         beat: Called every `BEAT` seconds with the command's process id.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(_import_path())}
+    path = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     with open(log, "ab" if appending else "wb") as output:
         child = subprocess.Popen(
             command,
@@ -150,11 +151,6 @@ def _stop(child: "subprocess.Popen[bytes]") -> None:
     end = time.monotonic() + PATIENCE
     while child.poll() is None and time.monotonic() < end:
         time.sleep(0.1)
-
-
-def _import_path() -> list[str]:
-    known = os.environ.get("PYTHONPATH", "")
-    return [str(ROOT), *(part for part in known.split(os.pathsep) if part and part != str(ROOT))]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -118,14 +117,3 @@ def plain(metadata: dict[str, str] | None) -> dict[str, Any]:
         shape = values["unsharded_shape"].replace("np.int64", "")
         values["unsharded_shape"] = ast.literal_eval(shape)
     return values
-
-
-@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
-def test_files_follow_the_umask(hf: Path, tmp_path: Path, umask: int, mode: int) -> None:
-    before = os.umask(umask)
-    try:
-        folder = import_hf(hf, tmp_path / "c", tp=2)
-    finally:
-        os.umask(before)
-    modes = {path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()}
-    assert modes == {mode}

@@ -96,15 +96,6 @@ def test_what_cannot_start_says_why(watched: Watched, arguments: list[str], word
     assert errors.count("\n") == 1
 
 
-def test_results_that_cannot_be_written(watched: Watched) -> None:
-    watched.world.results().write_text("in the way")
-    process = start(watched, "--once", "--", "--cores", "1")
-    said, errors = process.communicate(timeout=60)
-    assert (process.returncode, said.count("\n")) == (1, 1)
-    assert "Not a directory" in errors
-    assert errors.count("\n") == 1
-
-
 def test_with_the_engine_and_snakemake(watched: Watched) -> None:
     """Scored, with tables and pages that say what is still to come."""
     text = watched.world.config.read_text().replace("steps: all", "steps: [10, 20]")

@@ -57,12 +57,6 @@ def check_results(world: World, said: str) -> None:
     assert note in said + well(world.evaluation("bridge-table")).stdout
 
 
-def check_by_hand(world: World) -> None:
-    """The files themselves are verified, too."""
-    done = well(world.evaluation("verify-answers", "batch.jsonl", "--task", "sums"))
-    assert json.loads(done.stdout)["verifiers"]["strict"]["pass_rate"] == 1.0
-
-
 def check_export(world: World) -> None:
     well(world.evaluation("export", *"--format lm-eval --output shared --stage stage2".split()))
     paths = (world.folder / "shared").glob("*-stage2-*/results_*.json")
@@ -99,7 +93,6 @@ def test_from_prompts_to_the_page(world: World) -> None:
     done = well(world.snakemake("stage2"))
     check_results(world, done.stdout + done.stderr)
     check_export(world)
-    check_by_hand(world)
     forget = ["--stage", "stage2", "--checkpoint", "5", "--task", "sums", "--forget"]
     well(world.evaluation("import-completions", *forget))
     well(world.snakemake("stage2"))
