@@ -75,7 +75,7 @@ def test_without_them(guarded: dict[str, str], command: str, expected: str) -> N
 def test_a_missing_checkpoint_stops_the_dry_run_in_one_sentence(guarded: dict[str, str]) -> None:
     said = refused(run(["snakemake", "-n", "stage1"], guarded))
     assert "ckpts/stage1/2000: no checkpoint there" in said
-    assert "python -m evaluation watch --stage stage1" in said
+    assert "`watch` scores the others now" in said
 
 
 def test_all_checkpoints_of_a_folder(tmp_path: Path) -> None:
