@@ -11,8 +11,8 @@ ETC = Path("/etc/slurm")
 CONFIGURATION = ("slurm.conf", "gres.conf", "cgroup.conf")
 NETNS = "evaluation-gpu"
 HOST_IP, GPU_IP = "10.199.77.1", "10.199.77.2"
-OUTSIDE_IP, PORT = "10.199.78.1", 17999
-"""An address of the machine that the GPU nodes have no route to, and a port for tests."""
+OUTSIDE_IP = "10.199.78.1"
+"""An address of the machine that the GPU nodes have no route to."""
 VETH_HOST, VETH_GPU = "evalslurm0", "evalslurm1"
 GPU_NODES = ("gpu1", "gpu2", "gpu3", "gpu4")
 SERIAL_NODES = ("serial1",)
