@@ -246,7 +246,7 @@ def _vocab_size(config: dict[str, Any], folder: Path) -> int:
     size = config.get("vocab_size")
     if type(size) is not int or size < 1:
         raise CheckpointError(
-            f"{folder}: `vocab_size` in its model configuration is {size!r}; "
+            f"{folder}: `vocab_size` in its model configuration is {str(size)[:40]!r}; "
             "correct it to the number of rows of its embedding"
         )
     return size

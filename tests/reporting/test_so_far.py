@@ -63,7 +63,7 @@ def test_a_deleted_checkpoint_is_marked(plan: StagePlan) -> None:
     marked = {(row["step"], row["deleted"]) for row in rows}
     assert marked == {("10", "True"), ("20", "False"), ("30", "False")}
     lines = status_table({"second": stage_status(plan, AWAITED)}).splitlines()
-    assert [line.split("  ")[1] for line in lines if "deleted" in line] == ["10 (deleted)"]
+    assert [line.split("  ")[1].strip() for line in lines if "deleted" in line] == ["10 (deleted)"]
 
 
 def test_a_stage_without_checkpoints_is_shown_as_one(plans: dict[str, StagePlan]) -> None:
