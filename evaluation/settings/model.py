@@ -139,7 +139,8 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
     for mistake in mistakes:
         if mistake["type"] == "too_short" and len(mistakes) > 1:
             continue  # pydantic counts the entries without the wrong ones, which it reports, too
-        key = ".".join(str(part) for part in mistake["loc"] if _is_written(str(part)))
+        parts = filter(_is_written, map(str, mistake["loc"]))
+        key = ".".join(part if part.isprintable() else repr(part) for part in parts)
         lines.append(": ".join(filter(None, (file, key, _what(mistake, root)))))
     return ConfigError("\n".join(lines))
 
