@@ -15,7 +15,6 @@ from evaluation.allowance import is_out_of_memory
 from evaluation.checkpoints.completeness import check_complete, check_unchanged, complete_parameters
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.nanotron_classes.base import Architecture, common_config
-from evaluation.checkpoints.prefetch import PREFETCH
 from evaluation.checkpoints.pretrained import exceeds_memory, load_pretrained
 from evaluation.checkpoints.weights import load_weights
 from evaluation.errors import UnsupportedCheckpoint
@@ -52,7 +51,6 @@ def load_model(
         check_complete(checkpoint)
     else:
         model = _load_nanotron(checkpoint, dtype, torch.device(device))
-    PREFETCH.begin()
     return model.requires_grad_(False).to(device).eval()
 
 

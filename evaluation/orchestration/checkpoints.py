@@ -16,7 +16,6 @@ from evaluation.exit_codes import exit_code, report, start_logging
 from evaluation.records import RECORDED
 from evaluation.root import CONFIG_VARIABLE
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stage
 from evaluation.wording import did_you_mean
 
@@ -68,12 +67,10 @@ def _uncollected() -> Iterator[None]:
 
 
 def _serve(stage: str, *, scores_only: bool) -> None:
-    """Score the steps named on stdin: one per line, optionally followed by the one to prefetch.
+    """Score the steps named on stdin, one per line.
 
     For each, write its exit code to stdout.
     """
-    from evaluation.checkpoints.prefetch import PREFETCH
-
     start_logging()
     plan = plan_stage(load_config(os.environ[CONFIG_VARIABLE]), stage)
     # The pipes keep descriptors of their own: 1 and 2 become each step's log, and anything that a library
@@ -81,9 +78,8 @@ def _serve(stage: str, *, scores_only: bool) -> None:
     steps, answers, errors = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w"), os.dup(2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for line in steps:
-        step, *following = map(int, line.split())
+        step = int(line)
         _write_to(plan.step_log(step))
-        PREFETCH.plan(plan.checkpoint(following[0]) if following and _is_prefetched(plan) else None)
         score = partial(score_checkpoint, step_subject(plan, step), scores_only=scores_only)
         faults: list[GpuFault] = []
         code = exit_code(partial(_noting_faults, score, faults))
@@ -94,15 +90,6 @@ def _serve(stage: str, *, scores_only: bool) -> None:
             os._exit(code)
         gc.collect()  # frees the last model before the next one is loaded
         print(code, file=answers, flush=True)
-
-
-def _is_prefetched(plan: StagePlan) -> bool:
-    """Return whether the next checkpoint is prefetched: not on a CPU, which scoring needs itself."""
-    if plan.config.scoring.device == "cpu" or plan.stage.command:
-        return False
-    import torch
-
-    return torch.cuda.is_available()
 
 
 def _noting_faults(score: Callable[[], int], faults: list[GpuFault]) -> int:

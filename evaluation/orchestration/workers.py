@@ -76,14 +76,14 @@ def _start(arguments: Sequence[str], gpu: str | None, threads: int) -> "subproce
     )  # fmt: skip
 
 
-def _score(process: "subprocess.Popen[str]", steps: Sequence[int]) -> int:
-    """Have a process score the first step, and prefetch the second one; return the first one's exit code.
+def _score(process: "subprocess.Popen[str]", step: int) -> int:
+    """Have a process score a step; return its exit code.
 
     If the process has died, the code is that of the process (negative for a signal).
     """
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(f"{' '.join(map(str, steps[:2]))}\n")
+    process.stdin.write(f"{step}\n")
     answer = process.stdout.readline()
     return int(answer) if answer else process.wait()
 
@@ -108,14 +108,14 @@ class _Workers:
             gpu: CUDA_VISIBLE_DEVICES of the process; None to leave it unchanged.
         """
         process = None
-        for number, step in enumerate(steps):
+        for step in steps:
             if process is None or process.poll() is not None:
                 process = self._hire(gpu)
             if process is None:
                 return
             log.info("step %d: begun%s", step, "" if gpu is None else f" on GPU {gpu}")
             start = time.perf_counter()
-            code = _score(process, steps[number:])
+            code = _score(process, step)
             self._report(step, code, time.perf_counter() - start)
         if process is not None:
             process.communicate()  # closes its input, so that it ends

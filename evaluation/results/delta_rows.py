@@ -82,13 +82,4 @@ class PositionDelta(Change):
     note: str | None
 
 
-class PassRateChanges(FileModel):
-    """How many of a task's prompts went from one band of pass rates to another."""
-
-    tier: TierName
-    item: str
-    bands: tuple[str, ...]
-    counts: tuple[tuple[int, ...], ...]
-
-
 DELTA_COLUMNS = columns_of(DeltaRow, "stage step bridge tier item group metric value bridge_value")

@@ -6,12 +6,9 @@ accepted only if they have all numbers that the suite needs. They go into the sc
 score: the same command does not run again for the same checkpoint, suite and data.
 """
 
-import contextlib
-import logging
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -34,8 +31,6 @@ from evaluation.prefill.entries import read_meta
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore, StoredScore
-
-log = logging.getLogger(__name__)
 
 LINE = "line"
 """Column of a stored JSONL file."""
@@ -70,7 +65,6 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
         try:
             _call(subject, checkpoint.path, scratch)
             scores = {tier: _stored(scratch, tier, plan) for tier in plan.tiers}
-            _warn_of_unused(scratch, plan)
             check_whole(checkpoint)  # also raises if it changed since it was opened
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -124,28 +118,10 @@ def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
         ) from None
     finally:
         end_group(process)
-        _end_strays(results)
     if code:
         raise CommandError(
-            f"{where} {_how_it_ended(code)} for {checkpoint}; its own output is above"
+            f"{where} ended with exit code {code} for {checkpoint}; its own output is above"
         )
-
-
-def _how_it_ended(code: int) -> str:
-    """Describe an exit code; a shell adds 128 to the number of the signal that ended its command."""
-    number = -code if code < 0 else code - 128
-    if number in {one.value for one in signal.Signals}:
-        return f"was ended by {signal.Signals(number).name}"
-    return f"ended with exit code {code}"
-
-
-def _end_strays(results: Path) -> None:
-    """End processes that left the command's group, as by setsid: their environment has the folder."""
-    mark = f"LIGHTEVAL_RESULTS_DIR={results}".encode()
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # the process has just ended, or is another user's
-            if mark in (process / "environ").read_bytes().split(b"\0"):
-                os.kill(int(process.name), signal.SIGKILL)
 
 
 def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
@@ -166,18 +142,6 @@ def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
             "command writes"
         ) from None
     return StoredScore(table, {"content": content, "has_items": True})
-
-
-def _warn_of_unused(folder: Path, plan: StagePlan) -> None:
-    tiers = [TIERS[name] for name in plan.tiers]
-    files = {file for tier in tiers for file in (tier.summary_file, tier.items_file)}
-    others = sorted(path.name for path in folder.iterdir() if path.name not in files)
-    if others:
-        log.warning(
-            "stages.%s.command: it also wrote %s, which no tier needs; it is not stored",
-            plan.name,
-            ", ".join(others),
-        )
 
 
 def _read(path: Path, tier: TierName, plan: StagePlan) -> Any:

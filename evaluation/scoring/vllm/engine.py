@@ -12,7 +12,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,11 +23,10 @@ from evaluation.allowance import THREADS, usable_memory
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
 from evaluation.files import write_json, write_jsonl
-from evaluation.interpreters import NotStarted, ProgramEnd, PythonProgram, environment, is_python
+from evaluation.interpreters import NotStarted, PythonProgram, environment, is_python
 from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.session import Job
-from evaluation.scoring.vllm.output import Output
 from evaluation.settings.computing import GenerationSettings
 from evaluation.tokenizers.files import write_plain_copy
 
@@ -74,11 +73,10 @@ class Vllm:
             folder = Path(name)
             samples = [(requests[key.request], key.sample) for key in keys]
             self._write_request(folder, samples, vocabulary)
-            output = Output()
             variables = _VARIABLES | self._threads()
-            program = PythonProgram(python, _MODULE, (str(folder),), folder, variables, hear=output)
+            program = PythonProgram(python, _MODULE, (str(folder),), folder, variables, hear=_tell)
             silent = SILENT + max(request.max_new_tokens for request in requests) / SLOWEST
-            for lines in answer_lines(program, len(keys), silent, output):
+            for lines in answer_lines(program, len(keys), silent):
                 self.version = json.loads((folder / "version.json").read_text())
                 yield {
                     (key := keys[line["number"]]): _answer(line, requests[key.request])
@@ -129,8 +127,13 @@ class Vllm:
         write_jsonl(folder / "cases.jsonl", cases)
 
 
+def _tell(line: str) -> None:
+    if line.strip():
+        log.info("vLLM: %s", line)
+
+
 def answer_lines(
-    program: PythonProgram, count: int, silent: float, output: Output
+    program: PythonProgram, count: int, silent: float
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the lines of answers as a program writes them, some at a time.
 
@@ -160,7 +163,7 @@ def answer_lines(
                 elif has_ended:
                     raise ScoringError(
                         f"vLLM ({program.python}) has written {written} of {count} answers: its "
-                        f"program {_ending(running.ended(), output)}; all that it printed is in the "
+                        f"program {running.ended()}; all that it printed is in the "
                         "job's log; those answers are stored, and the next run resumes"
                     )
                 elif time.monotonic() - running.heard > silent:
@@ -173,11 +176,6 @@ def answer_lines(
                     time.sleep(_POLL)
     except NotStarted as error:
         raise ScoringError(f"generation.python: {program.python} cannot be run ({error})") from None
-
-
-def _ending(ended: ProgramEnd, output: Output) -> str:
-    """Return how a program ended, with the cause if it printed a traceback."""
-    return str(replace(ended, last_line=output.error or ended.last_line))
 
 
 def find_vllm(generation: GenerationSettings) -> Path:
