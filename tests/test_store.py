@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import random
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -225,17 +224,6 @@ def test_what_cannot_be_read_is_not_called_damaged(store: ScoreStore) -> None:
     assert names(store) == [".parquet"]
 
 
-def test_a_store_that_is_a_link(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "store").symlink_to("elsewhere")
-    store = ScoreStore(tmp_path / "store", "identity")
-    store.put("web", (), score(1.0))
-    store.pack()
-    assert summary(store, "web")
-    assert (tmp_path / "store").is_symlink()
-    assert [path.suffix for path in (tmp_path / "elsewhere/identity").iterdir()] == [".zip"]
-
-
 def test_an_archive_that_another_job_sets_aside(
     store: ScoreStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,15 +232,6 @@ def test_an_archive_that_another_job_sets_aside(
     listed = {"*.zip": [store.folder / "0.zip", *store.folder.glob("*.zip")], "*.parquet": []}
     monkeypatch.setattr(Path, "glob", lambda _, pattern: iter(listed[pattern]))
     assert summary(store, "web")
-
-
-def test_an_archive_of_an_unknown_method(store: ScoreStore) -> None:
-    path = store.folder / "a.zip"
-    store.folder.mkdir()
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
-        archive.writestr(store.path("web", ()).name, parquet(b"{}"))
-    path.write_bytes(path.read_bytes().replace(b"\x0c\x00", b"\x63\x00"))
-    assert summary(store, "web") is None
 
 
 KEY = {"protocol": "1", "data": {"b": "2", "a": "1"}}

@@ -2,8 +2,6 @@
 
 import contextlib
 import logging
-import math
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,7 @@ from safetensors import SafetensorError
 
 from evaluation.allowance import is_out_of_memory
 from evaluation.checkpoints.config_files import exists
-from evaluation.checkpoints.format import Checkpoint, text_config
+from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import TORCH_NAMES
 from evaluation.errors import CheckpointError, ScoringError, UnsupportedCheckpoint
 from evaluation.wording import first_few, one_line, reason_of
@@ -29,13 +27,6 @@ _REFUSALS = (
     RuntimeError, SafetensorError, StrictDataclassError, TypeError, ValueError,
 )  # fmt: skip
 """What transformers raises for a configuration that it cannot use."""
-
-_LAYERS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
-_SIZES = (
-    *("hidden_size", "intermediate_size", "moe_intermediate_size", "n_embd", "d_model"),
-    *("vocab_size", "head_dim", "num_attention_heads", "num_key_value_heads", "n_head"),
-    *("num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts"),
-)
 
 
 def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
@@ -80,7 +71,6 @@ def _without_its_report() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _errors_as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
-    _check_sizes(checkpoint)
     _check_whole_model(checkpoint)
     try:
         yield
@@ -88,7 +78,7 @@ def _errors_as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
         if is_out_of_memory(error):
             raise exceeds_memory(checkpoint, error) from None
         raise CheckpointError(
-            f"{checkpoint.path}: transformers cannot load it; check its config.json ({_reason(error)})"
+            f"{checkpoint.path}: transformers cannot load it; check its config.json ({one_line(error)})"
         ) from None
 
 
@@ -98,33 +88,6 @@ def exceeds_memory(checkpoint: Checkpoint, error: Exception) -> ScoringError:
         f"{checkpoint.path}: the model does not fit into the memory that is left for this process "
         f"({reason_of(error)}); give the job more, or take a machine with more"
     )
-
-
-def _reason(error: BaseException) -> str:
-    """Return a library's message without names of classes of errors, which tell a user nothing."""
-    words = re.sub(r"\b\w*(?:Error|Exception): ", "", one_line(error))
-    if isinstance(error, KeyError):
-        return f"it has no {words}"
-    return words or "no reason is given"
-
-
-def _check_sizes(checkpoint: Checkpoint) -> None:
-    """Raise CheckpointError for sizes in config.json that are larger than the weights can have.
-
-    transformers builds the model first, whatever its size: with a million layers it would never end.
-    """
-    entries = [entry for header in checkpoint.headers for entry in header.tensors.values()]
-    largest = max(math.prod(entry.shape) for entry in entries)
-    config = checkpoint.model_config
-    for table in (config, text_config(config)):
-        for name in (*_LAYERS, *_SIZES):
-            value, most = table.get(name), len(entries) if name in _LAYERS else largest
-            if isinstance(value, int | float) and value > most:
-                raise CheckpointError(
-                    f"{checkpoint.path / 'config.json'}: `{name}` is {str(value)[:40]}, more than its "
-                    f"weights can hold ({len(entries)} tensors, {largest:,} numbers in the largest); "
-                    "config.json and weights are of different models"
-                )
 
 
 def _check_tied(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:

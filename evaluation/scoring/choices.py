@@ -6,7 +6,6 @@ are joined later, where scores are graded.
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from evaluation.prefill.caches import TaskCache
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.tries import Ints
 from evaluation.scoring.session import Job
-from evaluation.scoring.task_plans import FOLDER, FitWindow, KeptPlan, TaskPlan
+from evaluation.scoring.task_plans import FitWindow, TaskPlan, plan_questions
 from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
 
@@ -47,12 +46,13 @@ def _score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
     item = f"choices-{name}"
     prefix = job.store.prefix(item, key)
     window = FitWindow(job.plan.sequence_length, job.prefix_token, job.bos)
-    plan = KeptPlan(Path(job.plan.config.cache) / FOLDER / name, cache, window)
-    missing = _missing(job, prefix, plan.keys)
+    missing = _missing(job, prefix, list(dict.fromkeys(cache.keys)))
     if missing:
 
         def score() -> StoredScore:
-            return score_plan(job.backend, plan.of(missing), label=f"Tier3 {name}")
+            items = dict(zip(cache.keys, cache.items, strict=True))
+            plan = plan_questions({key: items[key] for key in missing}, window)
+            return score_plan(job.backend, plan, label=f"Tier3 {name}")
 
         job.add(item, key, job.measured(name, score))
     else:

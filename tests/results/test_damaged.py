@@ -21,7 +21,7 @@ from evaluation.reporting.terminal import bridge_table
 from evaluation.results.deltas_file import StageDeltas, StepDeltas
 from evaluation.results.probe_files import read_generations
 from evaluation.results.read import read_tier
-from evaluation.results.stage_files import QUALITY, Recommendation, TaskQuality, read_summary
+from evaluation.results.stage_files import Recommendation, TaskQuality, read_summary
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edit_json
@@ -121,23 +121,6 @@ def test_what_is_no_such_object(plans: dict[str, StagePlan], name: str) -> None:
         refused(path, reader, fragment)
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_what_may_not_be_read(
-    plans: dict[str, StagePlan], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, reader = place(plans["second"], name)
-
-    def denied(*given: Any, **named: Any) -> Any:
-        if path in given or str(path) in map(str, given):
-            raise PermissionError(13, "Permission denied", str(path))
-        return original[0](*given, **named)
-
-    target = (pq, "ParquetFile") if path.suffix == ".parquet" else (Path, "open")
-    original = [getattr(*target)]
-    monkeypatch.setattr(*target, denied)
-    refused(path, reader, "cannot be read (Permission denied)")
-
-
 TIER2, TIER3, TIER4 = "tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json"
 WEB, QUIZ = ("slices", "web"), ("tasks", "quiz")
 KEYS = [
@@ -220,20 +203,6 @@ def test_the_others_are_still_shown(plans: dict[str, StagePlan], name: str) -> N
     is_left_out = name == "bridge_deltas.json"
     assert (f"step 20: {path}" in bridge_table(plans)) == is_left_out
     assert len(read_stage(plan, STEPS).damaged) == 1
-
-
-def test_a_stage_file_that_is_damaged(plans: dict[str, StagePlan]) -> None:
-    plan = plans["second"]
-    for name in STAGE_JSON:
-        path, _ = place(plan, name)
-        path.write_text("[]")
-        if path.name != QUALITY:  # which the terminal does not show
-            assert str(path) in bridge_table(plans)
-        said = stage_status(plan, STEPS)
-        assert said["files"][path.name] == "damaged"
-        assert str(path) in status_table({"second": said})
-        write_stage(plan, STEPS)
-    assert str(plan.results) not in bridge_table(plans)
 
 
 def test_an_objective_that_has_changed(plans: dict[str, StagePlan]) -> None:

@@ -37,17 +37,6 @@ def test_a_block_of_single_token_documents_has_nothing_to_score():
     assert nats[0] == 0 < nats[1]
 
 
-def test_no_requests_no_scores():
-    assert score_requests(tiny.engine(), []) == []
-
-
-def test_progress_goes_to_stderr(capsys):
-    score_requests(tiny.engine(), [Request((1,), (2,))], progress="Tier3 tiny")
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Tier3 tiny: 100%" in captured.err
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_nan_names_the_request(value):
     """That which reads token 7, though another has begun when its scores come."""

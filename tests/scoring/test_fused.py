@@ -6,7 +6,6 @@ import pytest
 import torch
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
-from evaluation.scoring.engine import fused
 from evaluation.scoring.engine.attend import attention_by
 from evaluation.scoring.engine.fused import fused_layers
 from evaluation.scoring.engine.generation import generate as generating
@@ -75,10 +74,3 @@ def test_joined_weights_take_no_more_memory() -> None:
         assert len({part.untyped_storage().data_ptr() for part in parts}) == 1
         assert parts[0].untyped_storage().nbytes() == sum(part.nbytes for part in parts)
         assert not any(part.is_inference() for part in parts)
-
-
-def test_layers_are_tried_once_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny.build("LlamaForCausalLM")
-    assert count(model) == 3
-    monkeypatch.setattr(fused, "FusedLayer", None)
-    assert count(model) == 3

@@ -68,12 +68,6 @@ def test_memory_limits_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows_at_once(model, 3) == (3, texts)
 
 
-def test_a_cpu_has_what_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job's limits and the machine's own figures: tests/test_allowance.py."""
-    monkeypatch.setattr(memory, "usable_memory", lambda: 2 << 30)
-    assert memory.free_bytes(torch.device("cpu")) == 2 << 30
-
-
 def test_memory_is_free_once_answers_are_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without waiting for the garbage collector: the next batch is as large as free memory allows."""
     batches: list[weakref.ref[decoding.DecodingBatch]] = []

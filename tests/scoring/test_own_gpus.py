@@ -61,14 +61,3 @@ def test_a_job_takes_what_is_free_up_to_what_it_can_use() -> None:
         assert taken(first) == "0"
         with job(4, visible="0,1,2") as second:
             assert taken(second) == "1,2"
-
-
-def test_jobs_of_slurm_have_their_own_numbers() -> None:
-    with job(1, SLURM_JOB_ID="1") as first, job(1, SLURM_JOB_ID="2") as second:
-        assert (taken(first), taken(second)) == ("0", "0")
-
-
-def test_without_a_gpu_nothing_is_taken(tmp_path: Path) -> None:
-    with job(1, visible="") as first:
-        assert taken(first) == ""
-    assert list(tmp_path.iterdir()) == []

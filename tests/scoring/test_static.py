@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch._dynamo.testing import CompileCounterWithBackend
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import PreTrainedModel
@@ -129,18 +128,6 @@ def test_launched_steps_give_the_same_answers() -> None:
     assert answers(model, given, 6, replays=True) == answers(model, given, 6)
 
 
-def test_what_cannot_be_captured_is_launched(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(_: object) -> None:
-        raise RuntimeError("operation not permitted when stream is capturing")
-
-    monkeypatch.setattr(graphing, "capture", fail)
-    model, given = tiny.model("llama"), sampled()
-    assert answers(model, given, 6, replays=True) == answers(model, given, 6)
-    assert caplog.text.count("cannot be captured (operation not permitted") == 1
-
-
 def test_the_longest_answers_outgrow_their_first_slots(graphs: StandInGraphs) -> None:
     """Slots are widened, and moved where few rows are left; graphs of the memory before are not replayed."""
     model = tiny.build("LlamaForCausalLM", max_position_embeddings=512)
@@ -194,19 +181,3 @@ def test_launches_of_a_step(
     counts = sorted({len(one.launches) for one in graphs.captured})
     assert len(counts) == 2  # whatever the numbers of rows and columns
     assert counts[1] - counts[0] == most  # of one layer more
-
-
-def test_a_step_is_one_graph_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing in it needs Python, or the host to wait: `fullgraph=True` refuses both."""
-    counter = CompileCounterWithBackend("aot_eager")
-
-    def compiled(compute: Callable[[], torch.Tensor]) -> tuple[Callable[[], None], torch.Tensor]:
-        torch._dynamo.reset()
-        step = torch.compile(compute, fullgraph=True, dynamic=False, backend=counter)
-        result = torch.empty_like(compute())
-        return lambda: result.copy_(step()), result
-
-    monkeypatch.setattr(graphing, "capture", compiled)
-    model, given = tiny.model("qwen2-sliding"), sampled()
-    assert answers(model, given, 6, replays=True) == answers(model, given, 6)
-    assert counter.frame_count > 1

@@ -1,4 +1,4 @@
-"""Plans of tasks that are kept in the shared cache, beside questions that are read and planned anew."""
+"""Plans of tasks beside requests that are scored one after the other."""
 
 import itertools
 import random
@@ -10,13 +10,11 @@ import pyarrow as pa
 import pytest
 
 from evaluation.files import write_jsonl
-from evaluation.prefill import caches
 from evaluation.prefill.caches import TaskCache
-from evaluation.scoring import task_plans
 from evaluation.scoring.choices import SCHEMA, score_plan
 from evaluation.scoring.engine.packed_rows import plan_requests
 from evaluation.scoring.engine.window import Request, fit_requests
-from evaluation.scoring.task_plans import FitWindow, KeptPlan, TaskPlan
+from evaluation.scoring.task_plans import FitWindow, TaskPlan, plan_questions
 from tests.scoring import tiny
 
 WINDOW = FitWindow(max_length=14, prefix_token=0, bos=1)
@@ -43,8 +41,7 @@ def line(draw: random.Random, number: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TaskCache:
-    monkeypatch.setattr(task_plans, "LEAST", 1)
+def task(tmp_path: Path) -> TaskCache:
     draw = random.Random(5)
     rows = [line(draw, number) for number in range(40)]
     rows.append(rows[3])  # one question twice, under one key
@@ -82,20 +79,9 @@ def by_hand(task: TaskCache) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def kept(task: TaskCache, window: FitWindow = WINDOW) -> KeptPlan:
-    """As another job finds it: nothing is read yet."""
-    return KeptPlan(task.folder / "plans", TaskCache(task.folder, task.meta), window)
-
-
-def refuse(*_: object) -> None:
-    raise AssertionError("a file is parsed")
-
-
-def test_a_kept_plan_gives_the_same_bytes(task: TaskCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = kept(task)
-    fresh = first.of(first.keys)
-    table = scored(fresh)
-    expected = by_hand(task)
+def test_the_scores_are_those_of_requests_one_after_the_other(task: TaskCache) -> None:
+    questions = dict(zip(task.keys, task.items, strict=True))
+    table, expected = scored(plan_questions(questions, WINDOW)), by_hand(task)
     assert table.drop(["logprob", "unconditional"]) == expected.drop(["logprob", "unconditional"])
     for name in ("logprob", "unconditional"):
         assert table[name].is_null() == expected[name].is_null()
@@ -106,53 +92,6 @@ def test_a_kept_plan_gives_the_same_bytes(task: TaskCache, monkeypatch: pytest.M
         assert next(flat) == pytest.approx(next(flat), abs=1e-5)
     assert table["unconditional"].null_count > 3
     assert max(table["truncated"].to_pylist()) > 0
-    monkeypatch.setattr(caches, "_lines", refuse)
-    again = kept(task)
-    plan = again.of(again.keys)
-    assert plan is not fresh
-    assert scored(plan).equals(table)
-    assert list(plan.requests) == list(fresh.requests)  # with their names
-
-
-def test_some_questions_are_planned_anew(task: TaskCache) -> None:
-    whole = kept(task)
-    table = scored(whole.of(whole.keys))
-    again = kept(task)
-    few = scored(again.of(again.keys[7:9]))
-    assert few["key"].to_pylist() == whole.keys[7:9]
-    assert few["logprob"].to_pylist() == [
-        pytest.approx(row, abs=1e-5) for row in table["logprob"].to_pylist()[7:9]
-    ]
-
-
-@pytest.mark.parametrize("place", [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])
-def test_a_damaged_plan_is_not_used(
-    task: TaskCache, place: float, caplog: pytest.LogCaptureFixture
-) -> None:
-    first = kept(task)
-    whole = list(first.of(first.keys).requests)
-    content = bytearray(first.path.read_bytes())
-    content[int(place * (len(content) - 1))] ^= 0xFF
-    first.path.write_bytes(content if place < 1 else content[:-200])
-    again = kept(task)
-    assert list(again.of(again.keys).requests) == whole
-    assert "cannot be read" in caplog.messages[0]
-    third = kept(task)
-    assert list(third.of(third.keys).requests) == whole
-
-
-def test_without_a_place_for_it(task: TaskCache, caplog: pytest.LogCaptureFixture) -> None:
-    (task.folder / "plans").write_text("in the way")
-    first = kept(task)
-    assert len(first.of(first.keys).requests) > 40
-    assert "cannot be written" in caplog.text
-
-
-def test_another_window_has_another_plan(task: TaskCache) -> None:
-    for bos, length in ((1, 14), (None, 14), (1, 20)):
-        plan = kept(task, FitWindow(length, 0, bos))
-        plan.of(plan.keys)
-    assert len(list((task.folder / "plans").iterdir())) == 3
 
 
 def test_plans_hold_the_requests_that_they_were_made_of() -> None:
