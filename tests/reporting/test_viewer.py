@@ -13,7 +13,6 @@ from playwright.sync_api import Browser, Page, Route
 from evaluation.__main__ import main
 from evaluation.commands import view
 from evaluation.errors import ConfigError
-from evaluation.reporting.viewer.chats import ShownTurn, turns_of
 from evaluation.reporting.viewer.items import Query, checkpoints_of, read_items
 from evaluation.reporting.viewer.server import POLICY, Viewer, make_server
 from evaluation.settings.plan import StagePlan
@@ -84,7 +83,7 @@ def test_every_block_is_there_with_its_loss_and_whole_text(plan: StagePlan) -> N
         assert [item.score for item in items] == pytest.approx(expected)
         before = {item.id: item.score for item in read_items(plan, "bridge", "tier2", name)}
         assert {item.id: item.before for item in items} == before
-        assert all(len(item.turns[0].text) > 50 for item in items)
+        assert all(len(item.prompt) > 50 for item in items)
         better = [item for item in items if (item.score or 0) < (item.before or 0)]
         assert Query(which="better").select(items) == better
         assert Query(which="wrong").select(items) == []
@@ -97,7 +96,7 @@ def test_filters_count_what_changed(plan: StagePlan) -> None:
     assert [item.id for item in Query(which="changed").select(items)] == changed
     wrong, right = (Query(which=which).select(items) for which in ("wrong", "right"))
     assert len(wrong) + len(right) == len(items)
-    words = items[0].turns[-1].text.split()
+    words = items[0].prompt.split()
     assert items[0] in Query(text=" ".join(words[:3]).upper()).select(items)
     assert Query(text="no such words anywhere").select(items) == []
     assert Query(id=items[1].id).select(items) == [items[1]]
@@ -116,29 +115,6 @@ def test_what_there_is_not_is_named(plan: StagePlan) -> None:
         read_items(plan, "step_99", "tier3", "none")
     with pytest.raises(ConfigError, match="no task"):
         read_items(plan, "step_15", "tier3", "none")
-
-
-LLAMA = (
-    "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
-    "<|start_header_id|>assistant<|end_header_id|>\n\n"
-)
-CHATS = {
-    "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n": [
-        ("system", "Be brief."),
-        ("user", "Hi"),
-    ],
-    LLAMA: [("user", "Hi")],
-    "<bos><start_of_turn>user\nHi<end_of_turn>\n<start_of_turn>model\nYes<end_of_turn>\n": [
-        ("user", "Hi"),
-        ("assistant", "Yes"),
-    ],
-    "Question: what is <|im_start|>?\nAnswer:": [("", "Question: what is <|im_start|>?\nAnswer:")],
-}
-
-
-@pytest.mark.parametrize("prompt", CHATS)
-def test_turns_of_a_chat_are_apart(prompt: str) -> None:
-    assert turns_of(prompt) == [ShownTurn(*turn) for turn in CHATS[prompt]]
 
 
 def test_only_results_are_served(tiny_world: World, address: str, get: Get) -> None:
@@ -195,7 +171,7 @@ def test_items_are_read_filtered_and_linked(page: Page, plan: StagePlan) -> None
     page.locator("body[data-state=drawn]").wait_for()
     waits_for(page, len(items))
     first = page.locator("article").first
-    assert items[0].turns[0].text.strip() in (first.locator("pre").first.text_content() or "")
+    assert items[0].prompt.strip() in (first.locator("pre").first.text_content() or "")
     assert first.locator("tbody tr").count() == len(items[0].choices)
     page.locator("#which").select_option("wrong")
     waits_for(page, len(Query(which="wrong").select(items)))

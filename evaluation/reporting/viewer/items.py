@@ -11,7 +11,6 @@ from evaluation.reporting.flips.answers import probe_answers
 from evaluation.reporting.flips.blocks import BlockTexts, block_losses
 from evaluation.reporting.flips.items import NOT_CACHED
 from evaluation.reporting.flips.questions import shared_start
-from evaluation.reporting.viewer.chats import ShownTurn, turns_of
 from evaluation.reporting.viewer.samples import Sample, has_samples, samples_of
 from evaluation.results.read import Results, TierResults, read_folder
 from evaluation.results.stage_files import SUMMARY, read_summary
@@ -44,7 +43,7 @@ class ShownItem:
     """
 
     id: str
-    turns: tuple[ShownTurn, ...]
+    prompt: str
     solved: str
     choices: tuple[ShownChoice, ...]
     outputs: tuple[str, ...]
@@ -61,7 +60,7 @@ class ShownItem:
     @property
     def text(self) -> str:
         """All that a reader may search for, in lower case."""
-        parts = (self.id, *(turn.text for turn in self.turns), *self.outputs, *self.references)
+        parts = (self.id, self.prompt, *self.outputs, *self.references)
         choices = (choice.text for choice in self.choices)
         return "\n".join((*parts, *choices, *self.reasons)).lower()
 
@@ -166,7 +165,7 @@ def _blocks(
         read = NOT_CACHED if texts is None else texts.read(task, checksum, int(block), None)["text"]
         yield ShownItem(
             id=f"block {block}",
-            turns=(ShownTurn("", read),),
+            prompt=read,
             solved="",
             choices=(),
             outputs=(),
@@ -202,7 +201,7 @@ def _shown(sample: Sample, start: int, before: float | None, reasons: tuple[str,
     )
     return ShownItem(
         id=sample.id,
-        turns=tuple(turns_of(sample.prompt[start:])),
+        prompt=sample.prompt[start:],
         solved=sample.prompt[:start],
         choices=choices,
         outputs=() if choices else sample.outputs,
@@ -254,7 +253,7 @@ def as_json(items: Sequence[ShownItem], query: Query) -> dict[str, Any]:
         "counts": {which: sum(item.is_of(which) for item in items) for which in WHICH},
         "found": len(chosen),
         "first": query.first,
-        "items": [_plain(item) for item in part],
+        "items": [asdict(item) for item in part],
     }
 
 
@@ -262,11 +261,7 @@ def some_items(items: Sequence[ShownItem], most: int) -> dict[str, Any]:
     """Return a few items for a page that has no server: at most so many wrong ones, and right ones."""
     shown = [*Query(which="wrong").select(items)[:most], *Query(which="right").select(items)[:most]]
     wrong = sum(item.is_of("wrong") for item in items)
-    return {"of": len(items), "wrong": wrong, "shown": [_plain(item) for item in shown]}
-
-
-def _plain(item: ShownItem) -> dict[str, Any]:
-    return {**asdict(item), "turns": [turn._asdict() for turn in item.turns]}
+    return {"of": len(items), "wrong": wrong, "shown": [asdict(item) for item in shown]}
 
 
 def stage_tasks(plan: StagePlan) -> Iterator[tuple[str, str]]:

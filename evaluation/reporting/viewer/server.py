@@ -166,10 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
         ):
             self.send_header(name, value)
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    do_HEAD = do_GET
+        self.wfile.write(content)
 
     def log_message(self, format: str, *values: Any) -> None:
         """Log a request where more is to be logged."""

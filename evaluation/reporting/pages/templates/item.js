@@ -7,10 +7,7 @@ function drawItem(place, item, linkTo) {
   head.append(` ${item.id}${item.about.sample ? `, sample ${item.about.sample}` : ""} `);
   if (item.before !== null && item.before !== item.score) html(head, "small", { class: "soft" }, `bridge: ${item.loss ? item.before.toFixed(4) : item.before >= 1 ? "right" : item.before > 0 ? `credit ${item.before.toPrecision(3)}` : "wrong"} `);
   if (linkTo) html(head, "a", { href: linkTo(item), "aria-label": `link to ${item.id}` }, "link");
-  for (const { role, text } of item.turns) {
-    if (role) html(card, "h3", { class: "role" }, role);
-    html(card, "pre", { class: role ? `turn ${role}` : "turn" }, text);
-  }
+  html(card, "pre", { class: "turn" }, item.prompt);
   if (item.choices.length) drawChoices(card, item);
   for (const output of item.outputs) {
     html(card, "h3", { class: "role" }, "the model's answer");
