@@ -191,7 +191,7 @@ def _subject(place: Place) -> dict[str, Any]:
     log = latest_log(log, plan.collect_log(place.folder))
     error = last_error(log) if "missing" in files.values() else None
     names = {name for step in steps if step.scope == "checkpoint" for name in outputs[step.name]}
-    running = is_running(log, place.folder) and not _are_newer([paths[n] for n in names], log)
+    running = is_running(log, place.folder)
     if error or running:
         files |= {
             name: "failed" if error else "running"
@@ -206,12 +206,6 @@ def _subject(place: Place) -> dict[str, Any]:
         "deleted": place.step is not None and not configuration_file(place.subject.checkpoint),
         "partly_deleted": False,
     }
-
-
-def _are_newer(paths: Iterable[Path], log: Path) -> bool:
-    """Return whether all files were written after a log's last line, as by hand after its job was killed."""
-    last = log.stat().st_mtime
-    return all(path.exists() and path.stat().st_mtime > last for path in paths)
 
 
 def _gone(subject: Mapping[str, Any]) -> str:

@@ -91,26 +91,6 @@ def test_page_carries_series_and_deltas(reported: dict[str, StagePlan]) -> None:
     assert row["bridge"] == pytest.approx(delta["bridge_value"])
 
 
-def test_page_answers_in_the_order_of_the_questions(reported: dict[str, StagePlan]) -> None:
-    text = (reported["second"].results / "report.html").read_text()
-    questions = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
-    assert questions == [
-        "Did this stage achieve its objective?",
-        "Which checkpoint should we use next?",
-        "Where did it gain and lose?",
-        "Can I trust it?",
-        "Which items changed?",
-        "Where does this come from?",
-    ]
-    assert "Recommended: step 30" in text
-    assert "its acc" in text  # why the others were rejected
-    assert "<h3>What was scored</h3>" in text
-    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
-    assert "https://" not in text
-    assert "a loss of at most 0.02 nats per token is allowed" in text
-    assert "any gain is wanted" in text
-
-
 def test_stages_are_joined_at_their_bridges(reported: dict[str, StagePlan]) -> None:
     """A bridge may also be given by the path of a checkpoint."""
     first, second = reported["first"], reported["second"]
@@ -235,21 +215,6 @@ def test_status_tells_failed_running_and_missing(plans: dict[str, StagePlan]) ->
     old = time.time() - 3600
     os.utime(logs / "second_step_20.log", (old, old))
     assert stage_status(plan, STEPS)["subjects"]["20"]["files"]["tier2"] == "missing"
-
-
-def test_a_killed_job_whose_files_were_made_by_hand_is_not_running(
-    plans: dict[str, StagePlan],
-) -> None:
-    plan = plans["second"]
-    log = plan.results / "eval_logs" / "slurm" / "second_step_20.log"
-    log.parent.mkdir(parents=True)
-    log.write_text("12:00 INFO loads\n")
-    assert "second 20: runs" in told(plan)  # it makes older files again
-    before = min(path.stat().st_mtime for path in plan.step_folder(20).iterdir()) - 60
-    os.utime(log, (before, before))
-    assert "second 20: " not in told(plan)
-    (plan.step_folder(20) / "tier2_ppl.json").unlink()
-    assert "second 20: runs" in told(plan)
 
 
 def test_compare_two_folders(reported: dict[str, StagePlan]) -> None:

@@ -2,14 +2,12 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import ResultsError
-from evaluation.reading.markdown import read_lists
-from evaluation.reading.text import words
 from evaluation.reading.thinking import checked_part
 from evaluation.reporting.flips.items import NOT_STORED, Change, Flip, ItemFlips, cut, largest
 from evaluation.results.probe_files import Generation, Tier4File, read_generations
@@ -18,7 +16,6 @@ from evaluation.results.verified_files import VerifiedCompletion, read_verified
 from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check
 from evaluation.settings.suites import Probe
-from evaluation.verification.checks import phrases
 from evaluation.verification.checks.registry import CHECKS, named
 from evaluation.verification.verdicts import UNFINISHED
 
@@ -168,8 +165,7 @@ def _found_in(check: Check, text: str) -> str:
         return "nothing"
     if isinstance(check, Counted):
         return str(CHECKS[check.check](text))
-    find = FOUND.get(check.check)
-    return find(check, text) if find else _beginning(text)
+    return f"“{_shortened(text)}”"
 
 
 def _quoted(value: Any) -> str:
@@ -182,49 +178,3 @@ def _quoted(value: Any) -> str:
 def _shortened(text: str, most: int = QUOTED) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[:most]}…"
-
-
-def _beginning(text: str) -> str:
-    return f"“{_shortened(text)}”"
-
-
-def _ending(_: Any, text: str) -> str:
-    line = " ".join(text.split())
-    return f"“…{line[-QUOTED:]}”" if len(line) > QUOTED else f"“{line}”"
-
-
-def _terms(check: Any, text: str) -> str:
-    """Return the forbidden terms that occur, or the required ones that do not."""
-    is_forbidden = check.check == "excludes"
-    terms = tuple(
-        term
-        for term in check.texts
-        if phrases.has_phrase(text, term, check.match_case) == is_forbidden
-    )
-    if not is_forbidden:
-        return f"no {_quoted(terms)}"
-    return _quoted(terms) if terms else _beginning(text)
-
-
-def _longest_item(_: Any, text: str) -> str:
-    items = [item.text for item in read_lists(text).items]
-    return f"{max(len(words(item)) for item in items)} words" if items else "no list"
-
-
-def _json(_: Any, text: str) -> str:
-    try:
-        json.loads(text)
-    except ValueError as error:
-        return f"no JSON ({error}): {_beginning(text)}"
-    return _beginning(text)
-
-
-FOUND: Mapping[str, Callable[[Any, str], str]] = {
-    "ends_with": _ending,
-    "contains": _terms,
-    "contains_any": _terms,
-    "excludes": _terms,
-    "item_words": _longest_item,
-    "strict_json": _json,
-    "json_equals": _json,
-}

@@ -199,10 +199,7 @@ def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
         worst = row.low if metric.higher_is_better else row.high
         if worst is not None:
             loss = -worst if metric.higher_is_better else worst
-            if metric.unit == "fraction" and loss >= 1:
-                few = TIERS[row.tier].unit
-                yield f"how much worse {_named(row)} may be cannot be told from so few {few}"
-            elif loss > 0:
+            if loss > 0:
                 yield f"{_named(row)} may be worse by as much as {metric.change(loss, sign='')}"
         if row.regressions:
             yield f"significantly worse: {', '.join(row.regressions)}"
