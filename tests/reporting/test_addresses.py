@@ -111,25 +111,6 @@ def test_what_the_page_does_not_have_is_named(
         assert not note.is_visible()
 
 
-def test_typing_is_no_step_of_the_way_back(stage: Page) -> None:
-    stage.locator("#step").select_option("20")
-    stage.locator("#search").press_sequentially("quiz")
-    stage.go_back()
-    assert stage.locator("#step").input_value() == "200"
-
-
-def test_an_address_that_is_edited_is_read(stage: Page) -> None:
-    """While the page is open; the note goes with what it was about."""
-    note = stage.locator("#unknown")
-    for asked in ("sort=colour", "metric=tier9"):
-        stage.evaluate(f"window.location.hash = '#{asked}'")
-        note.wait_for()
-        assert asked.replace("=", " ") in note.inner_text()
-        stage.go_back()
-        note.wait_for(state="hidden")
-    assert stage.locator("#deltas th[aria-sort=ascending]").get_attribute("data-name") == "step"
-
-
 def test_an_open_flip_is_found_whatever_was_searched_for(browser: Browser, written: Path) -> None:
     file = written / "second" / "report.html"
     with opened(browser, file, beside=(file,)) as page:
@@ -182,20 +163,6 @@ def test_a_table_is_saved_as_it_is_shown(stage: Page, written: Path, tmp_path: P
     assert [float(cell) for cell in quiz[1:]] == pytest.approx(accuracies, rel=1e-6)
     names = {path.name for path in tmp_path.glob("*.csv")}
     assert names == {"second_deltas.csv", "second_scores-of-all-steps.csv"}
-
-
-def test_flips_are_searched(stage: Page) -> None:
-    def ids() -> list[str | None]:
-        return [box.get_attribute("data-id") for box in stage.locator("#flips details").all()]
-
-    everything = ids()
-    stage.locator("#flip-search").fill("b>Why 17?")
-    assert ids() == [name for name in everything if name == "quiz/17"]
-    stage.locator("#flip-search").fill("no such words")
-    assert ids() == []
-    assert "has these words" in stage.locator("#flips").inner_text()
-    stage.locator("#flip-search").fill("")
-    assert ids() == everything
 
 
 def test_the_chosen_checkpoint_comes_first(browser: Browser, tmp_path: Path) -> None:

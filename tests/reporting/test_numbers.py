@@ -1,7 +1,6 @@
 """Every number of the pages' tables is that of the files beside them, by its own rule of digits."""
 
 import csv
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from playwright.sync_api import Browser, Locator, Page
 from evaluation.settings.tiers import TIERS, TierName
 from tests.reporting.browser import opened
 
-LOSS = "nats_per_token"
 MEASURED = ("value", "bridge", "delta", "low", "high", "mde")
 ENOUGH = 60
 
@@ -90,58 +88,3 @@ def test_deltas(
                 count += 1
             assert (shown["n"], shown["flag"]) == (row["n"], row["flag"])
     assert count > ENOUGH
-
-
-def test_scores_of_all_steps(browser: Browser, written: Path) -> None:
-    """The heat map."""
-    known = {
-        (
-            row["tier"],
-            row["item"],
-            row["metric"],
-            "bridge" if row["role"] == "bridge" else f"step {row['step']}",
-        ): row
-        for row in rows_of(written / "second" / "summary.csv")
-    }
-    count = 0
-    with opened(browser, written / "second" / "report.html") as page:
-        heads = page.locator("#matrix thead th").all_inner_texts()[1:]
-        for line in page.locator("#matrix tbody tr:has(button.pick)").all():
-            key = line.locator("button.pick").get_attribute("data-key") or ""
-            tier, _, item = key.removeprefix("item ").partition("/")
-            metric = LOSS if TIERS[of(tier)].kind == "nats" else TIERS[of(tier)].shown
-            for head, text in zip(heads, cells(line), strict=True):
-                assert text == in_digits(known[tier, item, metric, head]["value"], tier, metric)
-                count += 1
-    assert count > ENOUGH / 3
-
-
-def test_decisions_and_candidates(browser: Browser, written: Path) -> None:
-    content = json.loads((written / "second" / "recommendation.json").read_text())
-    head = content["headline"]
-    tier, metric = head["tier"], head["metric"]
-    change, low, high = (
-        f"{'+' if head[name] > 0 else ''}{in_digits(str(head[name]), tier, metric)}"
-        for name in ("delta", "low", "high")
-    )
-    judged = {
-        str(row["step"]): row["objectives"]
-        for row in json.loads((written / "second" / "bridge_deltas.json").read_text())["verdicts"]
-    }
-    for name in ("report.html", "second/report.html"):
-        with opened(browser, written / name) as page:
-            assert f"{change} [{low}, {high}]" in page.locator(".decision").first.inner_text()
-    count = 0
-    with opened(browser, written / "second" / "report.html") as page:
-        for line in page.locator("table.ranking tbody tr").all():
-            step = line.locator("[data-candidate]").get_attribute("data-candidate") or ""
-            effects = line.locator("td.effect > span").all_inner_texts()
-            for text, row in zip(effects, judged[step], strict=True):
-                values = [row["delta"], row["low"], row["high"]]
-                texts = [
-                    f"{'+' if value >= 0 else ''}{in_digits(str(value), row['tier'], row['metric'])}"
-                    for value in values
-                ]
-                assert text == f"{texts[0]} [{texts[1]}, {texts[2]}]"
-                count += len(texts)
-    assert count >= 9

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.conftest import ROOT
-from tests.reporting.browser import both, contrast, opened, touch, violations
+from tests.reporting.browser import both, contrast, opened, violations
 from tests.tables import sample
 
 PAPER = 718
@@ -99,13 +99,6 @@ def test_one_step_for_the_whole_page(stage: Page) -> None:
     assert "step 20 minus the bridge" in (stage.locator("#forest").text_content() or "")
 
 
-def test_a_preview_tells_flips_apart(stage: Page) -> None:
-    stage.locator("#item").select_option("tier3/quiz")
-    flip = stage.locator("#flips details").first
-    number = (flip.get_attribute("data-id") or "").removeprefix("quiz/")
-    assert flip.locator(".preview").inner_text().strip() == f"</script><b>Why {number}?"
-
-
 def test_the_focus_stays(stage: Page) -> None:
     """On what was pressed, although it is drawn anew."""
     for place, name in (("#chips", "web"), ("#matrix", "step 20"), ("#matrix", "exam")):
@@ -180,15 +173,3 @@ def test_a_table_has_one_unit(stage: Page) -> None:
             "(all) => all.map((one) => getComputedStyle(one).textAlign)"
         )
         assert set(aligned) == {"right"}
-
-
-def test_tips_go_away(browser: Browser, written: Path) -> None:
-    with opened(browser, written / "second" / "report.html", width=390) as page:
-        tip = page.get_by_role("status")
-        for leave in (
-            lambda: page.keyboard.press("Escape"),
-            lambda: page.evaluate("window.scrollBy(0, 40)"),
-        ):
-            touch(page.locator("#curves .hit").first, tip)
-            leave()
-            tip.wait_for(state="hidden")

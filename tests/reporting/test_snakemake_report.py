@@ -1,13 +1,11 @@
 """What `snakemake --report` makes, in a real browser without a network."""
 
-import base64
 import zipfile
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from evaluation.reporting.pages.page import LARGEST
 from tests.reporting.browser import figures, opened
 from tests.reporting.conftest import command
 from tests.workflow.world import World
@@ -85,17 +83,3 @@ def test_pages_find_each_other_in_the_zipped_one(
         page.get_by_role("link", name="All stages").click()
         page.locator(".stage").first.wait_for()
     del report
-
-
-@pytest.mark.parametrize(("size", "is_shown"), [(LARGEST, True), (LARGEST + 100_000, False)])
-def test_the_largest_page_that_opens(
-    browser: Browser, tmp_path: Path, size: int, is_shown: bool
-) -> None:
-    """Chromium shows nothing of a data: URL of more than 2 MiB."""
-    start = "<!doctype html><p>here</p>"
-    code = base64.b64encode((start + " " * (size - len(start))).encode()).decode()
-    url = f"data:text/html;charset=utf8;filename=report.html;base64,{code}"
-    (tmp_path / "page.html").write_text(f'<!doctype html><iframe src="{url}"></iframe>')
-    with opened(browser, tmp_path / "page.html") as page:
-        page.wait_for_load_state("load")
-        assert page.frames[1].get_by_text("here").count() == is_shown

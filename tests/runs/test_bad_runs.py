@@ -94,11 +94,6 @@ CASES: list[tuple[Callable[[Path], object], tuple[str, ...], list[str]]] = [
         ["the suites differ", "step_10 has exam alone", "step_10 has riddles alone"],
     ),
     (
-        lambda root: renamed(root, exam="riddles", quiz="puzzles"),
-        (),
-        ["no task in common", "has quiz, exam", "has puzzles, riddles"],
-    ),
-    (
         lambda root: every(root, TIER2, protocol="test-2"),
         (),
         ["protocol: 'test-1' in", "'test-2' in"],
@@ -107,17 +102,10 @@ CASES: list[tuple[Callable[[Path], object], tuple[str, ...], list[str]]] = [
     (other_steps, (), ["no step is in both: A has step 10, 20, B has step 15, 25"]),
     (other_steps, ("--by", "tokens"), []),
     (other_stage, (), ["no stage in common", "has second", "has first, third"]),
-    (deleted, (), ["B/results: no such file or folder"]),
     (lambda root: deleted(root).mkdir(), (), ["B/results: nothing of this run is scored"]),
     (damaged, (), [f"step_20/{TIER2}: not JSON"]),
     (damaged, ("--at-step", "10"), []),
     (no_bytes, (), ["slice 'web'", "bits per byte"]),
-    (
-        lambda root: deleted(root).symlink_to(root / "A/results"),
-        (),
-        ["step 10: ", "are one folder"],
-    ),
-    (lambda root: None, ("--at-step", "15"), ["step 15 is not in both"]),
     (lambda root: None, ("--at-tokens", "15"), ["no checkpoints at 15 tokens within 1%"]),
 ]
 

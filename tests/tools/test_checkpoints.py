@@ -13,14 +13,12 @@ from tests.workflow.world import World
 IDS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 LOGITS = torch.ones(2, 3, 320)
 
-PLACES: dict[str, tuple[Callable[[Path], Path], str, str]] = {
-    "nothing": (lambda f: f / "absent", "absent: no such folder", "absent: cannot be read"),
-    "a file": (lambda f: made(f / "file", Path.touch), "file: a file; give", "file: ends early"),
-    "an empty folder": (lambda f: made(f / "empty", Path.mkdir), "empty: not", "empty: not a file"),
-    "a loop": (lambda f: made(f / "loop", lambda loop: loop.symlink_to("loop")), "loop", "loop"),
-    "a long name": (lambda f: f / ("n" * 300), "File name too long", "File name too long"),
+PLACES: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "nothing": (lambda f: f / "absent", "absent: no such folder"),
+    "a file": (lambda f: made(f / "file", Path.touch), "file: a file; give"),
+    "an empty folder": (lambda f: made(f / "empty", Path.mkdir), "empty: not"),
 }  # fmt: skip
-"""What is there, and what is said of it as a checkpoint and as a reference."""
+"""What is there, and what is said of it as a checkpoint."""
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -28,7 +26,7 @@ PLACES: dict[str, tuple[Callable[[Path], Path], str, str]] = {
 def test_places_that_hold_no_checkpoint(
     command: Command, tmp_path: Path, name: str, place: str
 ) -> None:
-    make, words, _ = PLACES[place]
+    make, words = PLACES[place]
     requests = tmp_path / "in.jsonl"
     requests.write_text('{"context_tokens": [1], "continuation_tokens": [2]}\n')
     more = {
@@ -43,30 +41,16 @@ def test_places_that_hold_no_checkpoint(
 
 
 REFERENCES = [
-    ("no ids", {"input_ids": None}, "needs `input_ids`"),
     ("ids of one row less", {"input_ids": IDS[0].clone()}, "needs `input_ids`"),
-    ("no ids at all", {"input_ids": IDS[:, :0].contiguous()}, "needs `input_ids`"),
     ("ids that are floats", {"input_ids": IDS.float()}, "needs `input_ids`"),
-    ("ids that are true or false", {"input_ids": IDS > 2}, "needs `input_ids`"),
-    ("complex ids", {"input_ids": IDS.to(torch.complex64)}, "needs `input_ids`"),
-    ("ids of uint64", {"input_ids": IDS.to(torch.uint64)}, "needs `input_ids`"),
     ("ids beyond the vocabulary", {"input_ids": IDS + 320}, "embedding has 320 rows"),
-    ("ids of 63 bits", {"input_ids": IDS + 2**62}, "embedding has 320 rows"),
     ("negative ids", {"input_ids": IDS - 2}, "negative id"),
     ("no logits", {"logits": None}, "needs `logits`"),
-    ("logits that are integers", {"logits": LOGITS.long()}, "`logits` is I64"),
     ("logits that are complex", {"logits": LOGITS.to(torch.complex64)}, "`logits` is C64"),
-    ("logits in eight bits", {"logits": LOGITS.to(torch.float8_e4m3fn)}, "`logits` is F8_E4M3"),
     ("logits of more ids", {"logits": torch.ones(2, 3, 321)}, "(2, 3, 320)"),
-    ("logits of no ids", {"logits": torch.ones(2, 3, 0)}, "(2, 3, 0)"),
-    ("logits of other rows", {"logits": torch.ones(3, 2, 320)}, "(3, 2, 320)"),
-    ("logits of a row", {"logits": torch.ones(3, 320)}, "(3, 320)"),
     ("logits of 70 dimensions", {"logits": torch.ones([1] * 64)}, "has 64 dimensions"),
-    ("logits of zeros", {"logits": LOGITS * 0}, "all its logits are zero"),
     ("logits that are NaN", {"logits": LOGITS * torch.nan}, "NaN"),
     ("causal logits of other rows", {"logits_causal": torch.ones(1, 3, 320)}, "`logits_causal`"),
-    ("positions of a row", {"position_ids": IDS[0].clone()}, "`position_ids` must be integers"),
-    ("positions that are floats", {"position_ids": IDS.float()}, "`position_ids` must be integers"),
 ]
 
 
@@ -84,14 +68,6 @@ def test_references_that_do_not_fit(
     path = tmp_path / "reference.safetensors"
     save_file({key: value for key, value in content.items() if value is not None}, path)
     command("verify", checkpoint, "--reference", path).check(1, words)
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_references_that_are_no_file(
-    command: Command, checkpoint: Path, tmp_path: Path, place: str
-) -> None:
-    make, _, words = PLACES[place]
-    command("verify", checkpoint, "--reference", make(tmp_path)).check(1, words)
 
 
 def test_what_verify_says(command: Command, checkpoint: Path, tmp_path: Path) -> None:

@@ -15,13 +15,3 @@ def test_misspelt_options(command: str, capsys: pytest.CaptureFixture[str]) -> N
         with pytest.raises(SystemExit, match="2"):
             build_parser().parse_args([command, typed])
         assert f"no option {typed} (did you mean --" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("line", "meant"),
-    [("statsu", "status"), ("compare a b --by step", "steps"), ("table x --format cvs", "csv")],
-)
-def test_misspelt_choices(line: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        build_parser().parse_args(line.split())
-    assert f"(did you mean {meant}?)" in capsys.readouterr().err
