@@ -212,3 +212,11 @@ def test_each_header_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch)
     check_complete(checkpoint)
     load_model(checkpoint)
     assert sorted(looks) == checkpoint.weights
+
+
+@pytest.mark.parametrize("content", ["9" * 300, "", "../7", "7\0", "٧"])
+def test_odd_names_of_the_latest_step(folder: Path, content: str) -> None:
+    latest = folder.parent / "latest.txt"
+    latest.write_text(content)
+    with pytest.raises(CheckpointError, match=r"latest\.txt: .* is not a step"):
+        open_checkpoint(folder.parent)

@@ -149,6 +149,17 @@ def test_one_that_hangs_is_ended(trial: Trial) -> None:
     assert str(trial.folder) not in running.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("absent", "no such program"), ("folder", "no such program"), ("text", "cannot be run")],
+)
+def test_interpreters_that_are_none(trial: Trial, name: str, told: str) -> None:
+    (trial.folder / "folder").mkdir()
+    (trial.folder / "text").write_text("not a program")
+    (trial.folder / "text").chmod(0o755)
+    trial.run(trial.checkpoint(), trial.folder / name, trial.few()).check(1, told)
+
+
 def test_this_interpreter_has_no_nanotron(trial: Trial) -> None:
     ended = trial.run(trial.checkpoint(), None, trial.few())
     ended.check(1, f"{sys.executable} cannot run it, as it has no nanotron")
@@ -172,3 +183,9 @@ def test_ids_that_do_not_fit(trial: Trial, tensors: dict[str, torch.Tensor], tol
 def test_a_hugging_face_folder_is_none_of_nanotrons(trial: Trial) -> None:
     save_model(trial.folder / "hf")
     trial.run(trial.folder / "hf", trial.python("die")).check(1, "a Hugging Face folder")
+
+
+@pytest.mark.parametrize("option", ["--python=x", "--ids=x", "--limit=3"])
+def test_options_that_would_be_ignored(trial: Trial, option: str) -> None:
+    assert main(["verify", str(trial.checkpoint()), "--reference", "r", option]) == 1
+    assert "goes with --against nanotron" in trial.capsys.readouterr().err

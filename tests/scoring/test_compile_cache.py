@@ -1,6 +1,7 @@
 """Compiled kernels that jobs share: a second one compiles nothing, and a broken cache breaks nothing."""
 
 import errno
+import importlib.metadata
 import json
 import logging
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from evaluation.checkpoints.format import open_checkpoint
 from evaluation.scoring.engine import compile_cache
 from evaluation.scoring.engine.compile_cache import MOST, CompileCache, use_node_folder
 
@@ -152,6 +154,18 @@ def test_a_cache_that_cannot_be_written(
     in_the_way.load()
     in_the_way.keep()
     assert len(warnings(caplog)) == 2
+
+
+def test_each_kind_of_gpu_and_model_has_its_own(shared: Path, tmp_path: Path) -> None:
+    checkpoint = open_checkpoint(shared / "fixtures/nanotron/qwen2_moe_tp1")
+    make = compile_cache.compile_cache
+    plain = make(tmp_path, checkpoint, "bfloat16", "NVIDIA H100 80GB HBM3")
+    assert plain.folder.parent == tmp_path / "compiled"
+    assert plain.folder.name.endswith("_NVIDIA-H100-80GB-HBM3")
+    assert f"torch-{importlib.metadata.version('torch')}" in plain.folder.name
+    assert make(tmp_path, checkpoint, "bfloat16", "A100/..").folder.parent == plain.folder.parent
+    assert make(tmp_path, checkpoint, "bfloat16", "A100").folder != plain.folder
+    assert make(tmp_path, checkpoint, "float32", "A100").model != plain.model
 
 
 def test_the_users_own_folder_on_the_node(

@@ -114,6 +114,13 @@ def test_too_many_graphs_are_an_error_and_no_slow_path(counting, monkeypatch):
         score_blocks(scored, text(2))
 
 
+def test_a_model_without_layers_is_refused(monkeypatch):
+    scored = engine("llama", "aot_eager")
+    monkeypatch.setattr(scored.model, "_no_split_modules", None)
+    with pytest.raises(ScoringError, match="does not name its decoder layers"):
+        score_requests(scored, random_requests(2))
+
+
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 def test_generated_code_scores_as_plain_passes():
     torch._dynamo.reset()

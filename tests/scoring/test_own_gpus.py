@@ -61,3 +61,8 @@ def test_a_job_takes_what_is_free_up_to_what_it_can_use() -> None:
         assert taken(first) == "0"
         with job(4, visible="0,1,2") as second:
             assert taken(second) == "1,2"
+
+
+def test_jobs_of_slurm_have_their_own_numbers() -> None:
+    with job(1, SLURM_JOB_ID="1") as first, job(1, SLURM_JOB_ID="2") as second:
+        assert (taken(first), taken(second)) == ("0", "0")

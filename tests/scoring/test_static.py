@@ -128,6 +128,18 @@ def test_launched_steps_give_the_same_answers() -> None:
     assert answers(model, given, 6, replays=True) == answers(model, given, 6)
 
 
+def test_what_cannot_be_captured_is_launched(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(graphing, "capture", fail)
+    model, given = tiny.model("llama"), sampled()
+    assert answers(model, given, 6, replays=True) == answers(model, given, 6)
+    assert caplog.text.count("cannot be captured (operation not permitted") == 1
+
+
 def test_the_longest_answers_outgrow_their_first_slots(graphs: StandInGraphs) -> None:
     """Slots are widened, and moved where few rows are left; graphs of the memory before are not replayed."""
     model = tiny.build("LlamaForCausalLM", max_position_embeddings=512)
