@@ -38,7 +38,6 @@ LONG = (
     "tests/slurm/test_profile.py::test_one_gpu_on_one_node[gres]",
     "tests/slurm/test_watch.py",
     "tests/watching/test_command.py::test_a_killed_watcher_is_succeeded[--once",
-    "tests/toy_tier/test_toy_tier.py::test_a_room_knows_the_tier[workflow]",
 )
 """Beginnings of what only `make test-long` runs: every fault and size, of which `make test` has some."""
 
