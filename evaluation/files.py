@@ -47,7 +47,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):  # which Python raises without a name
+        nameless = error.errno in (errno.ENOSPC, errno.EDQUOT)  # as Python raises them
+        if nameless or error.filename == str(temporary):
             error.filename = str(path)
         raise
     finally:

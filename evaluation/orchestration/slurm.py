@@ -10,6 +10,7 @@ executor would wait for both until somebody puts them back into the queue; this 
 
 import contextlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def check_cluster(workflow: Any) -> None:
             "sbatch: no such command on this machine; start Snakemake on a login node of the "
             "cluster, or without `--profile slurm_profile` (with `--cores N`) to run all jobs here"
         )
-    if _PLACEHOLDER in _accounts(internals):
+    if _PLACEHOLDER in _accounts(internals) and _has_accounting():
         raise EvaluationError(
             f"slurm_account is {_PLACEHOLDER}, as shipped: put the account that your jobs are charged to "
             "into the profile's config.yaml, under default-resources"
@@ -156,6 +157,14 @@ def _command(*command: str) -> str:
 
 def _report(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
+
+
+def _has_accounting() -> bool:
+    """Return whether this cluster uses accounting; without it, any account name is accepted."""
+    command = ("scontrol", "show", "config")
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout
+    none = r"AccountingStorageType\s*=\s*(accounting_storage/none|\(null\))"
+    return not re.search(none, shown)
 
 
 def _accounts(internals: Internals) -> Iterator[str]:

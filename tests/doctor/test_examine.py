@@ -120,7 +120,7 @@ FAULTS: dict[str, tuple[Callable[[World], object], str, str]] = {
         "agreement", "set sequence_length: 32",
     ),
     "a suite that is not there": (lambda w: (w.folder / "suites/sft.yaml").unlink(), "configuration",
-        "sft.yaml; there are base"),
+        "stages.stage2.suites"),
     "an objective without items": (without_items, "configuration",
         "stages.stage2.objective.0: group: tier2 of the stage's suites has no group 'hq'"),
     "results that are a file": (in_the_way, "folders", "results is a file"),

@@ -48,7 +48,6 @@ REFERENCES = [
     ("no logits", {"logits": None}, "needs `logits`"),
     ("logits that are complex", {"logits": LOGITS.to(torch.complex64)}, "`logits` is C64"),
     ("logits of more ids", {"logits": torch.ones(2, 3, 321)}, "(2, 3, 320)"),
-    ("logits of 70 dimensions", {"logits": torch.ones([1] * 64)}, "has 64 dimensions"),
     ("logits that are NaN", {"logits": LOGITS * torch.nan}, "NaN"),
     ("causal logits of other rows", {"logits_causal": torch.ones(1, 3, 320)}, "`logits_causal`"),
 ]

@@ -48,6 +48,7 @@ NAMED = {
     "reporting/pages/verified_answers.py",  # a way of decoding
     "reporting/viewer/samples.py",  # credits of single answers
     "results/columns.py",
+    "withdrawn.py",
 }
 """Modules outside of the registry that may name a metric: where it is computed, or is a key of a file."""
 
