@@ -6,7 +6,7 @@ Types are strict: `true` is not read as 1, nor `"5"` as 5. An error has one line
 import difflib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Annotated, Any, get_args
 
@@ -137,7 +137,7 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
     """
     lines, mistakes = [], error.errors(include_url=False)
     for mistake in mistakes:
-        if mistake["type"] == "too_short" and len(mistakes) > 1:
+        if mistake["type"] == "too_short" and _has_inner(mistake, mistakes):
             continue  # pydantic counts the entries without the wrong ones, which it reports, too
         parts = filter(_is_written, map(str, mistake["loc"]))
         key = ".".join(part if part.isprintable() else repr(part) for part in parts)
@@ -148,6 +148,11 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
 def _is_written(part: str) -> bool:
     """Return whether a part of a location is a key or index in the file, not pydantic's name of a type."""
     return part != "constrained-str" and not (part.endswith("]") and "[" in part)
+
+
+def _has_inner(mistake: Any, mistakes: Sequence[Any]) -> bool:
+    place = mistake["loc"]
+    return any(other is not mistake and other["loc"][: len(place)] == place for other in mistakes)
 
 
 def _what(mistake: Any, root: type[BaseModel]) -> str:
