@@ -56,7 +56,7 @@ def test_what_the_system_refuses_is_a_sentence(
 @pytest.mark.parametrize(
     ("module", "code", "said"),
     [
-        ("select", -signal.SIGINT, ""),
+        ("logging", -signal.SIGINT, ""),
         ("pydantic", 130, "interrupted; run the same command again to go on\n"),
     ],
 )
