@@ -47,11 +47,6 @@ def words(text: str) -> set[str]:
     return {word for code in re.findall(r"`([^`]+)`", text) for word in re.findall(r"\w+", code)}
 
 
-def columns(text: str) -> set[str]:
-    """The columns that a text names; what it has in parentheses are remarks on them."""
-    return set(re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", text)))
-
-
 def place_of(path: str) -> str:
     """The page's name of the place of a file, by its path in a results folder."""
     path = re.sub(r"^[^/]+/(by_checkpoint/step_\d+|bridge)/", "<step>/", path)

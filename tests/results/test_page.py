@@ -1,26 +1,21 @@
 """docs/results.md names every file of results with its keys and columns, and is short."""
 
-from collections.abc import Sequence
-
 import pytest
 from pydantic import BaseModel
 
 from evaluation.reporting.comparison import write_runs
 from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, Column
-from evaluation.results.comparison_file import COMPARISON_COLUMNS, Comparison, ComparisonRow
-from evaluation.results.delta_rows import DELTA_COLUMNS, DeltaRow
+from evaluation.results.columns import MEASURED
+from evaluation.results.comparison_file import Comparison, ComparisonRow
+from evaluation.results.delta_rows import DeltaRow
 from evaluation.results.deltas_file import StageDeltas, StepDeltas
 from evaluation.results.items import TIER_MODELS
 from evaluation.results.stage_files import (
-    QUALITY_COLUMNS,
-    SUMMARY_COLUMNS,
     QualityRow,
     Recommendation,
     TaskQuality,
 )
 from evaluation.results.tier_files import TaskEntry, TaskMeans
-from evaluation.results.units_file import unit_columns
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
 from evaluation.runs.matching import Matching
@@ -30,7 +25,6 @@ from evaluation.settings.tiers import TIERS
 from tests.results.page import (
     HEADER,
     PAGE,
-    columns,
     described,
     place_of,
     sections,
@@ -47,16 +41,6 @@ MODELS: dict[str, type[BaseModel]] = {
     "<results>/comparison.json": Comparison,
 }
 IN_TABLES = (DeltaRow, QualityRow, ComparisonRow)
-TABLES: dict[str, Sequence[Column]] = {
-    **{f"<step>/{tier.units_file}": unit_columns(tier) for tier in TIERS.values()},
-    "<step>/tier2_ppl_blocks.parquet": BLOCKS,
-    "<step>/tier3_cf_candidates.parquet": MEASURED,
-    "<step>/tier5_verified_prompts.parquet": COMPLETED,
-    "<stage>/bridge_deltas.csv": DELTA_COLUMNS,
-    "<stage>/summary.parquet": SUMMARY_COLUMNS,
-    "<stage>/task_quality.csv": QUALITY_COLUMNS,
-    "<results>/comparison.csv": COMPARISON_COLUMNS,
-}
 
 
 def keys_of(model: type[BaseModel]) -> set[str]:
@@ -71,11 +55,6 @@ def test_every_key_of_a_file_is_in_the_page(file: str) -> None:
     above = "<step>/bridge_deltas.json" if file == "<stage>/bridge_deltas.json" else file
     text = described()[file] + described()[above] + sections()[HEADER]
     assert keys_of(MODELS[file]) - words(text) == set()
-
-
-@pytest.mark.parametrize("file", TABLES)
-def test_the_page_has_the_columns_of_each_table(file: str) -> None:
-    assert columns(described()[file]) == {column.name for column in TABLES[file]}
 
 
 def test_every_file_is_in_the_page_and_the_page_has_no_other(plans: dict[str, StagePlan]) -> None:
