@@ -16,7 +16,6 @@ from tests.checkpoints.nanotron import TRAINING, llama, moe, qwen2, rewrite, sha
 
 NORM = "model.final_layer_norm.pp_block.weight"
 QKV = "model.decoder.1.pp_block.attn.qkv_proj.weight"
-DEEP = "[" * 100_000
 
 
 def norm(folder: Path) -> Path:

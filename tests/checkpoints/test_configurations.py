@@ -47,9 +47,6 @@ def with_both(folder: Path, config: Config, trained: Config) -> Path:
     ("config", "trained", "named"),
     [
         (llama(rope_theta=500_000.0), llama(), "`rope_theta` is 500000.0, but config.yaml has 1000.0"),
-        (llama(hidden_act="gelu"), llama(), "`hidden_act` is 'gelu'"),
-        (llama(), llama(num_hidden_layers=40), "`num_hidden_layers` is 2, but .* 40"),
-        (qwen2(sliding_window_size=4), qwen2(), "`sliding_window_size` is 4, but .* None"),
         (qwen2(moe_config=moe()), qwen2(moe_config=moe(top_k=1)), "`moe_config` is keys and values"),
         (llama(), qwen2(), "`is_llama_config` is True, but .* None"),
     ],
@@ -80,18 +77,6 @@ def test_a_folder_that_holds_another_step_is_named_once(
     assert "is read as step 20" in named
     assert "its config.yaml has step 12" in named
     assert open_checkpoint((tmp_path / "20").rename(tmp_path / "final")).step == 12
-
-
-def test_tables_without_an_end_are_refused(tmp_path: Path) -> None:
-    deep: Config = {}
-    for _ in range(300):
-        deep = {"a": deep}
-    endless: Config = {}
-    endless["a"] = endless
-    folder = with_both(tmp_path, qwen2(moe_config=None), qwen2(moe_config=endless))
-    (folder / "model_config.json").write_text(json.dumps(qwen2(moe_config=deep)))
-    with pytest.raises(CheckpointError, match="a key that"):
-        _ = open_checkpoint(folder).architecture
 
 
 IDS = torch.tensor([3, 17, 42, 5, 9, 59, 0, 21])

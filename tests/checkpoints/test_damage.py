@@ -67,12 +67,6 @@ def test_damage_is_one_sentence(
     assert line.partition("exceeded")[0] == f"error: {raised.value}".partition("exceeded")[0]
 
 
-def test_an_unknown_activation(folder: Path) -> None:
-    config(folder, hidden_act="unheard")
-    with pytest.raises(UnsupportedCheckpoint, match="unheard"):
-        load_model(open_checkpoint(folder))
-
-
 # The copy is one for all examples.
 RELAXED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -136,12 +130,6 @@ def test_any_change_of_a_configuration_is_refused_or_harmless(
     assert len(said) < 900
 
 
-def test_a_folder_of_steps_is_no_checkpoint(tmp_path: Path) -> None:
-    (tmp_path / "500").mkdir()
-    with pytest.raises(CheckpointError, match="500"):
-        open_checkpoint(tmp_path)
-
-
 class Trap:
     """Creates a file when it is unpickled."""
 
@@ -180,20 +168,15 @@ def test_latest_txt_vouches_for_a_fresh_step(folder: Path, monkeypatch: pytest.M
     check_complete(open_checkpoint(folder.parent))
 
 
-def test_replaced_between_opening_and_loading(folder: Path) -> None:
-    checkpoint = open_checkpoint(folder)
-    rewrite(norm(folder), torch.zeros(32))
-    with pytest.raises(IncompleteCheckpoint, match="changed since it was opened"):
-        load_model(checkpoint)
-
-
-@pytest.mark.parametrize("change", ["added", "deleted", "configuration"])
+@pytest.mark.parametrize("change", ["added", "deleted", "replaced", "configuration"])
 def test_changed_between_opening_and_loading(folder: Path, change: str) -> None:
     checkpoint = open_checkpoint(folder)
     if change == "added":
         shutil.copy(norm(folder), norm(folder).parent / "model_other.safetensors")
     elif change == "deleted":
         norm(folder).unlink()
+    elif change == "replaced":
+        rewrite(norm(folder), torch.zeros(32))
     else:
         config(folder, rms_norm_eps=2e-5)
     for look in (check_complete, load_model):

@@ -31,15 +31,10 @@ FEATURES: dict[str, Config] = {
         "original_max_position_embeddings": 8} ),
     "llama attention_bias is dead": llama(attention_bias=True),
     "llama mup": llama(),
-    "llama interleaved mup": llama(rope_interleaved=True),
     "qwen2 mup": qwen2(),
     "qwen2 plain": qwen2(),
-    "qwen2 bias interleaved": qwen2(attention_bias=True, rope_interleaved=True),
     "sliding bias interleaved": qwen2(sliding_window_size=3, attention_bias=True, rope_interleaved=True ),
     "nope": qwen2(no_rope_layer=2),
-    "nope on every layer": qwen2(no_rope_layer=1),
-    "nope bias interleaved": qwen2(no_rope_layer=2, attention_bias=True, rope_interleaved=True),
-    "nope sliding": qwen2(no_rope_layer=2, sliding_window_size=3),
     "interpolated nope sliding": qwen2(rope_seq_len_interpolation_factor=2, no_rope_layer=2,
         sliding_window_size=4 ),
     "experts": qwen2(moe_config=moe()),
@@ -47,8 +42,6 @@ FEATURES: dict[str, Config] = {
         rope_interleaved=True ),
     "experts without shared": qwen2(moe_config=moe(enable_shared_expert=False,
         shared_expert_intermediate_size=0) ),
-    "experts interpolated tied": qwen2(moe_config=moe(), rope_seq_len_interpolation_factor=2.0,
-        tie_word_embeddings=True ),
 }  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from evaluation.checkpoints.subjects import find_steps
 from evaluation.checkpoints.training import METADATA, consumed_tokens
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.settings.requested_steps import StepInterval
-from evaluation.settings.steps import step_named
 from tests.checkpoints.damage import training
 from tests.checkpoints.nanotron import llama, make_checkpoint
 from tests.conftest import ROOT
@@ -64,15 +63,6 @@ def test_steps_on_disk(tmp_path: Path) -> None:
     for steps in ("all", StepInterval(every=20)):
         with pytest.raises(CheckpointError, match="20261123102030400500: no step is larger"):
             find_steps(tmp_path, steps)
-
-
-@pytest.mark.parametrize(
-    ("name", "step"),
-    [("0", 0), ("20", 20), (str(2**63 - 1), 2**63 - 1), (str(2**63), None), ("1" * 255, None)]
-    + [(name, None) for name in ("", "007", "²", "٣", "-1", "1\n", "1e3", "step_1")],
-)
-def test_what_a_folder_says_of_its_step(name: str, step: int | None) -> None:
-    assert step_named(name) == step
 
 
 def test_reading_the_format_imports_no_torch() -> None:

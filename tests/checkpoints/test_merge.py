@@ -54,14 +54,12 @@ def test_equal_ones_stay_the_same_to_the_bit(
     ("config", "training"),
     [
         (llama(), TRAINING),
-        (llama(tie_word_embeddings=True), TRAINING),
-        (llama(rope_interleaved=True), TRAINING),
         (llama(), MUP),
         (qwen2(attention_bias=True, sliding_window_size=3), TRAINING),
         (qwen2(no_rope_layer=2), TRAINING),
         (qwen2(moe_config=moe()), TRAINING),
     ],
-    ids=["llama", "tied", "interleaved", "muP", "sliding window", "no RoPE", "experts"],
+    ids=["llama", "muP", "sliding window", "no RoPE", "experts"],
 )
 def test_it_computes_what_the_averaged_weights_compute(
     tmp_path: Path, config: Config, training: Config

@@ -66,18 +66,6 @@ def test_a_configuration(raw: Any, key: str, monkeypatch: pytest.MonkeyPatch) ->
     assert "\n" not in error_of(raw, "mine.yaml: ", key)
 
 
-@pytest.mark.parametrize(
-    ("raw", "hint"),
-    [
-        (content({}, bridgee=None), "`bridge`?"),
-        (content({}, bridge={"stage": "on"}), "did you mean one?"),
-        (content({}, objective=[{**OBJECTIVE, "groupx": 1}]), "`group`?"),
-    ],
-)
-def test_what_may_have_been_meant(raw: Any, hint: str) -> None:
-    error_of(raw, hint)
-
-
 LINKS = {"b": ("ckpts", "b/10"), "c": ("ckpts/10", "c"), "ckpts/20": ("10", "ckpts/20")}
 
 
