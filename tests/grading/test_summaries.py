@@ -138,13 +138,10 @@ def prompt_of(*samples: tuple[str, dict[str, Verdict]], name: str = "q") -> Samp
     ("judge", "gold", "completions", "votes", "distinct"),
     [
         (NUMBER, "78", ["#### 78.", "#### 78", "#### 5", "#### 6"], 1.0, 3),
-        (NUMBER, "1", ["#### 78.", "#### 78", "#### 1,000", "#### 1000", "#### 1"], 0.0, 3),
         (IN_WORDS, "7", ["Antwort: 465,50 €", "The answer is 465.5.", "The answer is 7."], 0.0, 2),
         (IN_WORDS, "7", ["So 2.763.", "2763", "Es sind 2.763 Euro.", "**2,763**", "7"], 0.0, 2),
-        (IN_WORDS, "7", ["1 049,38 zł", "$1,049.38", "2.5", "2.50", "7", "7"], 1 / 3, 3),
         (IN_WORDS, "7", ["The answer is 2.", "The answer is -2.", "Ответ: −2"], 0.0, 2),
         (MATH, "1/2", [r"\boxed{0.5}", r"\boxed{\frac12}", r"\boxed{3}", r"\boxed{4}"], 1.0, 3),
-        (MATH, "7", [r"$\frac{1}{3}$", r"$\dfrac{1}{3}$", "$7$"], 0.0, 2),
         (
             Boxed(kind="boxed"),
             "7",
@@ -220,11 +217,6 @@ MACHINES: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "a CPU": ([{"gpu": None, "row_tokens": 1024}], {"row_tokens": [1024]}),
     "scores that do not know it": ([{}, FIRST], {"gpu": "A100", "row_tokens": [8192]}),
     "half busy": ([{"seconds": 2.0, "busy_seconds": 1.0}], {"gpu_busy": 0.5}),
-    "older scores without busy seconds": (
-        [{"seconds": 9.0}, {"seconds": 4.0, "busy_seconds": 3.0}],
-        {"gpu_busy": 0.75},
-    ),
-    "no time": ([{"seconds": 0.0, "busy_seconds": 0.0}], {}),
     "busy by another clock": ([{"busy_seconds": 1.01}], {"gpu_busy": 1.0}),
 }
 

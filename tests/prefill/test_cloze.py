@@ -178,13 +178,6 @@ def test_bad_items_are_named(
         prefill(tmp_path, fast_folder, [ROWS[0] | row], **fields)
 
 
-def test_broken_templates_name_their_key(tmp_path: Path, fast_folder: Path) -> None:
-    with pytest.raises(ConfigError, match=r"tasks\.t\.context: not a Jinja2 template"):
-        prefill(tmp_path, fast_folder, ROWS, context="{{ question")
-    with pytest.raises(ConfigError, match=r"tasks\.t\.gold: not a Jinja2 expression"):
-        prefill(tmp_path, fast_folder, ROWS, gold="label +")
-
-
 def test_examples_come_from_elsewhere_and_are_the_same_for_every_item(
     tmp_path: Path, fast_folder: Path
 ) -> None:

@@ -18,11 +18,8 @@ PASSAGE = "The river Rhine rises in Switzerland."
     [
         ("drop", {"passage": PASSAGE, "question": "Where?"}, PASSAGE),
         ("drop:own", {"metadata": {"passage_id": 7}}, "7"),
-        ("coqa", {"story": PASSAGE, "id": "q1"}, PASSAGE),
-        ("squad_completion", {"context": PASSAGE}, PASSAGE),
         ("gsm_symbolic", {"original_id": 12, "instance": 3}, "12"),
         ("gsm_symbolic", {"question": "Lena has 3 boxes.", "metadata": {"id": 0}}, None),
-        ("gsm8k", {"passage": PASSAGE}, None),
         ("drop", {"question": "Where?"}, None),
     ],
 )

@@ -15,7 +15,6 @@ from tests.bridge.folders import make_plans
 MADE: list[tuple[list[str], list[tuple[str, str]]]] = [
     (["--slice", "web"], [("first", "web"), ("second", "web")]),
     (["--slice", "code"], [("second", "code")]),
-    (["--probes"], [("second", "second")]),
     (["--probes", "--stage", "second"], [("second", "second")]),
     (["--task", "quiz", "--stage", "second"], [("second", "quiz")]),
 ]

@@ -88,6 +88,11 @@ def check_shots(text: str, number: int = 2) -> None:
     assert all(":" in part.splitlines()[-1] for part in examples)
 
 
+@pytest.fixture
+def without_golds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.prefill.generation.check_golds", lambda *_, **__: None)
+
+
 @pytest.mark.parametrize("way", ["files", "one file", "data_files", "another split"])
 def test_ranked_questions_are_not_their_own_examples(
     way: str, tmp_path: Path, fast_folder: Path, caplog: pytest.LogCaptureFixture
@@ -102,10 +107,8 @@ def test_ranked_questions_are_not_their_own_examples(
 
 
 @pytest.mark.parametrize("way", ["files", "one file", "data_files", "another split", "written out"])
-def test_prompts_are_not_their_own_examples(
-    way: str, tmp_path: Path, fast_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evaluation.prefill.generation.check_golds", lambda *_, **__: None)
+@pytest.mark.usefixtures("without_golds")
+def test_prompts_are_not_their_own_examples(way: str, tmp_path: Path, fast_folder: Path) -> None:
     plan = plan_of(tmp_path, fast_folder, "generation_tasks", way)
     prefill_generation_task(plan, "t")
     cache = read_prompts(plan.cache_folder("tier5", "t"))
@@ -126,11 +129,9 @@ def test_where_no_other_row_is_left_there_is_an_example_less(
     assert cache.meta["solved_examples"] == {"questions": 6, "fewer": 6}
 
 
-def test_lines_tell_which_questions_tasks_share(
-    tmp_path: Path, fast_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("without_golds")
+def test_lines_tell_which_questions_tasks_share(tmp_path: Path, fast_folder: Path) -> None:
     """The same rows under two templates, in two tiers, and in two files with other fields."""
-    monkeypatch.setattr("evaluation.prefill.generation.check_golds", lambda *_, **__: None)
     first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     write_rows(first, ROWS)
     write_rows(second, [*map(other_fields, reversed(ROWS[1:])), ROWS[0] | {"question": "New?"}])
@@ -178,11 +179,6 @@ def test_identities_ignore_what_makes_no_other_question() -> None:
 def test_source_rows_are_joined_by_way_of_others() -> None:
     columns = ["a", "b", "c", "a", None, None], [None, "x", "y", "y", None, None]
     assert joined(6, columns).tolist() == [0, 1, 0, 0, 2, 3]
-
-
-@pytest.fixture
-def without_golds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.prefill.generation.check_golds", lambda *_, **__: None)
 
 
 def of_kinds(tmp_path: Path, fast_folder: Path, number: int) -> StagePlan:

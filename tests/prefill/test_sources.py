@@ -16,8 +16,7 @@ from evaluation.errors import SourceError
 from evaluation.prefill import files
 from evaluation.prefill.hub_commits import note_commit
 from evaluation.prefill.sources import locate, locate_item
-from evaluation.settings.config import load_config, validate_config
-from evaluation.settings.effective import effective_path, write_effective
+from evaluation.settings.config import validate_config
 from evaluation.settings.sources import Slice, Source
 from tests.tables import cases
 
@@ -104,12 +103,6 @@ def test_data_files_are_found_where_the_hub_has_them(tmp_path: Path) -> None:
     assert mirrored(tmp_path, split="validation", data_files=("right/*.jsonl",)) == ROWS
 
 
-def test_one_file_for_all(tmp_path: Path) -> None:
-    parquet(tmp_path / "x.parquet")
-    for config in (None, "c"):
-        assert mirrored(tmp_path / "x.parquet", config=config, split="whatever") == ROWS
-
-
 @pytest.mark.parametrize(("keys", "message"), cases("prefill/odd", "sources"))
 def test_what_cannot_be_located_is_named(
     keys: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -173,9 +166,6 @@ def test_files_are_looked_for_beside_the_configuration_first(
     assert list(locate_item(source, config)[0][0].rows()) == ROWS[:1]
     jsonl(beside / "data/b.jsonl", ROWS[1:])
     assert list(locate_item(source, config)[0][0].rows()) == ROWS[1:]
-    written = write_effective(config)
-    assert load_config(written) == config
-    assert effective_path(load_config(written)) == written
 
 
 def test_another_commit_than_before_is_told(

@@ -223,11 +223,3 @@ def test_files_that_are_not_there_are_told_before_a_job_is_submitted(
     entry = CacheEntry(plan, "tier2", "web", plan.cache_folder("tier2", "web"))
     with pytest.raises(SourceError, match=r"files: nothing is at nowhere/\*\.jsonl"):
         CacheStates().check_files(entry)
-    slices["web"]["files"] = [str(jsonl_of(tmp_path / "a.jsonl"))]
-    plan = make_plan(tmp_path / "cache", fast_folder, slices=slices)
-    CacheStates().check_files(CacheEntry(plan, "tier2", "web", entry.folder))
-
-
-def jsonl_of(path: Path) -> Path:
-    path.write_text('{"text": "x"}\n')
-    return path

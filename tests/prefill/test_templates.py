@@ -116,20 +116,6 @@ def test_the_date_in_a_template_never_changes(tmp_path: Path, fast_folder: Path)
     assert cache.meta["chats"][0]["chat_template"] == template
 
 
-def test_only_what_the_model_is_asked_makes_it_another_definition(
-    tmp_path: Path, fast_folder: Path
-) -> None:
-    """Checks are applied to the stored answers."""
-    plan = plan_for(tmp_path, fast_folder)
-    prefill_probes(plan)
-    before = (plan.probes_folder / "meta.json").stat().st_mtime_ns
-    checks = [{"check": "word_count", "at_most": 4}]
-    made(tmp_path, fast_folder, probes={"one": {**ONE, "checks": checks}})
-    assert (plan.probes_folder / "meta.json").stat().st_mtime_ns == before
-    changed = made(tmp_path, fast_folder, probes={"one": {**ONE, "max_new_tokens": 8}})
-    assert changed.prompts[0].max_new_tokens == 8
-
-
 def test_a_prompt_without_room_for_its_answer_is_refused(tmp_path: Path, fast_folder: Path) -> None:
     needed = made(tmp_path, fast_folder).meta["max_tokens"]
     probes = {"fits": ONE, "long": {**ONE, "max_new_tokens": 37}}
@@ -208,12 +194,6 @@ def test_a_field_of_any_name_is_in_the_row(source: str, text: str, fields: set[s
 
 def test_a_field_that_is_called_row_stays_itself() -> None:
     assert compile_template("k", "{{ row }}")(values_of({"row": 7})) == "7"
-
-
-@pytest.mark.parametrize("source", ["{{ row['none'] }}", "{{ row.none }}"])
-def test_a_field_that_the_row_lacks_is_named(source: str) -> None:
-    with pytest.raises(SourceError, match=r"the fields are Correct Answer, in, picture, x$"):
-        compile_template("k", source)(values_of(ODD_ROW))
 
 
 def test_a_binary_field_that_is_used_is_refused() -> None:

@@ -12,7 +12,7 @@ from evaluation.prefill.tiers import PREFILLS
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
-from tests.providers.conftest import Installed, evaluated, planned
+from tests.providers.conftest import Installed, evaluated
 from tests.tables import cases
 from tests.workflow.world import World
 
@@ -26,8 +26,11 @@ def change(world: World, installed: Installed) -> Change:
     """Writes the suite's task and what the stand-in does; prefills; returns the plan of stage 2."""
 
     def write(task: dict[str, Any], **does: Any) -> StagePlan:
-        providers = {"lm_eval": str(installed(**does))}
-        plan = planned(world, "tasks", {"theirs": task}, providers=providers)
+        suite = {"extends": "base", "tasks": {"theirs": task}}
+        (world.folder / "suites" / "theirs.yaml").write_text(json.dumps(suite))
+        world.change_stage("stage2", suites=["theirs"])
+        world.change(providers={"lm_eval": str(installed(**does))})
+        plan = world.plans["stage2"]
         PREFILLS["tier3"].make(plan, "theirs")
         return plan
 

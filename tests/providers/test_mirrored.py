@@ -56,11 +56,6 @@ LAYOUTS: dict[str, tuple[Callable[[Path], object], str | None, list[str]]] = {
         "c",
         ["test.jsonl.zst", "train.json.gz"],
     ),
-    "dotted shards": (
-        lambda root: [jsonl(root / f"test.0000{n}-of-00002.jsonl", ROWS[n:]) for n in (0, 1)],
-        None,
-        ["test.00000-of-00002.jsonl", "test.00001-of-00002.jsonl"],
-    ),
     "saved": (lambda root: saved_dict(root / "c"), "c", ["dataset_dict.json", "state.json"]),
 }
 

@@ -9,7 +9,6 @@ import sentencepiece
 import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import PreTrainedTokenizerFast
 
 from evaluation.scoring.answers import StopSearch, stopping_with
 from evaluation.settings.verifiers import Program
@@ -49,17 +48,6 @@ def test_ids_of_a_json_are_those_of_the_file(
 @cache
 def raw(folder: Path) -> tokenizers.Tokenizer:
     return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-
-
-@pytest.mark.parametrize("kind", JSON)
-def test_ids_of_a_json_are_those_of_the_base_class(kinds: dict[str, Path], kind: str) -> None:
-    theirs = PreTrainedTokenizerFast.from_pretrained(kinds[kind])
-    ours = loaded(kinds[kind])
-    texts = ["Hello <s> x</s>", "  x", f"{TURNS[0]}user\n", "日 🦊", "<unk>", "<|endoftext|>a"]
-    assert ours.encode(texts) == theirs(texts, add_special_tokens=False)["input_ids"]
-    assert (ours.bos_token_id, ours.eos_token_id) == (theirs.bos_token_id, theirs.eos_token_id)
-    assert len(ours) == len(theirs)
-    assert ours.chat_template == theirs.chat_template
 
 
 @pytest.mark.parametrize("kind", LIKE_PIECES)

@@ -1,6 +1,5 @@
 """What is loaded, copied, refused and remarked: files as they are, and nothing that cannot be right."""
 
-import ast
 import json
 import re
 import shutil
@@ -154,9 +153,7 @@ def test_texts_of_the_user_are_checked_with_their_ids(qwen: Path, tmp_path: Path
 
 @pytest.mark.parametrize(("kind", "prepend_bos", "said"), [
     ("llama", False, "puts <s> before each text by itself, but `tokenizer.prepend_bos` is false"),
-    ("llama", True, None),
     ("llama.json", False, "write `prepend_bos: true`; if not, keep it, and write `\"add_bos_"),
-    ("mistral.json", False, None),
     ("mistral.json", True, "does not put <s> before"),
     ("qwen", False, None),
 ])  # fmt: skip
@@ -214,30 +211,16 @@ def test_another_program_reads_the_plain_copy_alike(
     assert theirs.decode(ids, skip_special_tokens=False) == ours.decode(ids)
 
 
-ALONE = {
-    "AutoTokenizer",
-    "PreTrainedTokenizerFast",
-    "SentencePieceProcessor",
-    "apply_chat_template",
-}
-LIBRARIES = {"tokenizers", "sentencepiece"}
+LIBRARIES = re.compile(
+    r"^\s*(from|import) (tokenizers|sentencepiece)\b|\.apply_chat_template\("
+    r"|\b(AutoTokenizer|PreTrainedTokenizerFast|SentencePieceProcessor)\b",
+    re.M,
+)
 
 
 def test_no_other_package_encodes_or_decodes() -> None:
     """The package that owns tokenizers is the only one that names their libraries."""
-    found = []
-    for path in sorted((ROOT / "evaluation").rglob("*.py")):
-        if path.is_relative_to(ROOT / "evaluation/tokenizers"):
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = {getattr(node, "id", None), getattr(node, "attr", None)} & ALONE
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                names |= {one.name for one in node.names} & ALONE
-                modules = [getattr(node, "module", None), *(one.name for one in node.names)]
-                names |= {
-                    str(name).partition(".")[0] for name in modules[: 1 + (modules[0] is None)]
-                }
-                names &= ALONE | LIBRARIES
-            if names:
-                found.append(f"{path.relative_to(ROOT)}: {ast.unparse(node)}")
-    assert not found
+    found = {
+        path for path in (ROOT / "evaluation").rglob("*.py") if LIBRARIES.search(path.read_text())
+    }
+    assert {path.parent for path in found} == {ROOT / "evaluation/tokenizers"}

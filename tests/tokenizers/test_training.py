@@ -11,7 +11,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stage
 
 
-def planned(folder: Path, more: dict[str, Any], **settings: Any) -> StagePlan:
+def planned(folder: Path, more: dict[str, Any]) -> StagePlan:
     (folder / "suites").mkdir(exist_ok=True)
     (folder / "suites/one.yaml").write_text("slices: {web: {dataset: w}}\n")
     section = {"tokenizer_name_or_path": "org/t", **more}
@@ -23,10 +23,8 @@ def planned(folder: Path, more: dict[str, Any], **settings: Any) -> StagePlan:
         "cache": "cache",
         "stages": {"s": stage},
         "suites": str(folder / "suites"),
-        **settings,
+        "training_config": str(folder / "train.yaml"),
     }
-    if not settings:
-        raw["training_config"] = str(folder / "train.yaml")
     return plan_stage(validate_config(raw, "mine.yaml"), "s")
 
 
