@@ -7,7 +7,7 @@ from evaluation.errors import ScoringError
 from evaluation.scoring.engine import attend as attend_module
 from evaluation.scoring.engine import masks
 from evaluation.scoring.engine.attend import attend
-from evaluation.scoring.engine.batches import Batch, collate, group_rows
+from evaluation.scoring.engine.batches import Batch, collate
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.masks import BLOCK, block_mask, dense_mask, layer_windows
 from evaluation.scoring.engine.packed_rows import packed_row, plan_requests
@@ -81,20 +81,6 @@ def test_attention_that_does_more_is_refused(asked):
     part = torch.zeros(1, 2, 3, 4)
     with pytest.raises(ScoringError, match=f"computes attention with `{asked}`"):
         attend(torch.nn.Linear(1, 1), part, part, part, None, **{asked: 3.0})
-
-
-def test_plain_sequences_need_no_mask():
-    plain = batch_of([Request((1, 2, 3), (4,)), Request((5, 6), (7,))], 3, 5)
-    assert plain.is_causal
-    assert plain.depth.tolist() == [[0, 1, 2, 2, 2]] * 2  # padding is no further than any row
-    assert not batch_of([Request((1, 2), (3, 4)), Request((1, 2), (4, 4))], 9, 5).is_causal
-
-
-def test_rows_are_grouped_longest_first_within_the_budget():
-    groups = list(group_rows([3, 10, 5, 4, 5], 10))
-    assert groups == [[1], [2, 4], [3, 0]]
-    assert list(group_rows([], 10)) == []
-    assert list(group_rows([30, 20], 10)) == [[0], [1]]
 
 
 def test_layers_other_than_attention_are_refused():

@@ -1,6 +1,5 @@
 import pytest
 
-from evaluation.errors import ScoringError
 from evaluation.grading.tiers import SCHEMA, candidates
 from evaluation.prefill.caches import AnswerCandidate, Context, QuestionLine, TokenizedQuestion
 from evaluation.scoring import choices
@@ -81,13 +80,3 @@ def test_without_unconditional_candidates_there_is_no_pmi():
     assert table["unconditional"].null_count == 2
     assert table["cluster"].null_count == 2
     assert "pmi" not in summarize_choices(table, "raw")["metrics"]
-
-
-def test_truncated_contexts_are_counted():
-    (row,), _ = score(item_of(0, [(1,) * 10], [(3,), (4,)]), max_length=6)
-    assert row["truncated"] == 2
-
-
-def test_an_item_that_cannot_be_scored_is_named():
-    with pytest.raises(ScoringError, match=r"quiz/3, candidate 1: .* window of 4"):
-        score(item_of(3, [(1,)], [(3,), (4,) * 5]), max_length=4)

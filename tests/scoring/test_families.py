@@ -10,7 +10,6 @@ from tests.scoring.families import PAGE, abilities, class_names, row, silent
 SOME = (
     "LlamaForCausalLM",
     "Gemma3ForCausalLM",
-    "DiffLlamaForCausalLM",
     "MambaForCausalLM",
     "RobertaForCausalLM",
 )

@@ -17,13 +17,10 @@ from tests.scoring.test_static import answers
 
 FUSED = {
     "LlamaForCausalLM": 3,
-    "MistralForCausalLM": 3,
     "Qwen2ForCausalLM": 3,
     "SmolLM3ForCausalLM": 3,
     "GraniteForCausalLM": 0,  # its residuals are scaled
-    "ArceeForCausalLM": 0,  # its blocks are not gated
     "Qwen3ForCausalLM": 0,  # its queries and keys are normed
-    "Starcoder2ForCausalLM": 0,
     "Glm4MoeForCausalLM": 0,  # half of each head is rotated; its first layer has no experts
     "GPT2LMHeadModel": 0,
 }

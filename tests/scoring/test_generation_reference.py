@@ -10,7 +10,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
-from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
 
 PROMPTS = int(os.environ.get("EVAL_GENERATION_PROMPTS", "4"))
@@ -62,18 +61,3 @@ def test_greedy_answers_are_those_of_transformers(model, tokenizer, prompts) -> 
             )[0, len(tokens) :].tolist()
         expected = ids[: ids.index(eos)] if eos in ids else ids
         assert list(answers[AnswerKey(index, 0)].tokens) == expected, f"prompt {index}"
-
-
-def test_samples_of_a_real_model_do_not_depend_on_the_batch(model, tokenizer, prompts) -> None:
-    """49,152 ids to draw from, unfiltered, and rounding that differs from batch to batch."""
-    stopping = Stopping(
-        frozenset({tokenizer.eos_token_id}), ("\n\n",), lambda _, ids: tokenizer.decode(ids)
-    )
-    settings = Sampling(temperature=1.0, n=4)
-    given = [
-        GenerationRequest(str(i), tokens, 12, (0, 1, 2, 3), settings)
-        for i, tokens in enumerate(prompts[:2] + prompts[-2:])
-    ]
-    several = tiny.answers(model, given, stopping, batch=16, vocabulary=len(tokenizer))
-    assert len({answer.tokens for answer in several.values()}) > 8
-    assert tiny.answers(model, given, stopping, batch=3, vocabulary=len(tokenizer)) == several

@@ -69,10 +69,7 @@ def test_what_has_no_perplexity_is_named(nats, tokens, error, message):
 @pytest.mark.parametrize(
     ("length", "starts"),
     [
-        (1, [0]),
-        (256, [0]),
         (257, [0, 256]),
-        (512, [0, 256]),
         (513, [0, 256, 512]),
         (2048, [0, 256, 512, 1024]),
         (3000, [0, 256, 512, 1024, 2048]),

@@ -122,12 +122,6 @@ def test_replayed_steps_give_the_same_answers(name: str, graphs: StandInGraphs) 
     assert graphs.replayed > 5 * len(graphs.captured) > 0
 
 
-def test_launched_steps_give_the_same_answers() -> None:
-    """As where nothing can be captured."""
-    model, given = tiny.model("llama"), sampled()
-    assert answers(model, given, 6, replays=True) == answers(model, given, 6)
-
-
 def test_what_cannot_be_captured_is_launched(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

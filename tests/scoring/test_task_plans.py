@@ -1,6 +1,5 @@
 """Plans of tasks beside requests that are scored one after the other."""
 
-import itertools
 import random
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from evaluation.files import write_jsonl
 from evaluation.prefill.caches import TaskCache
 from evaluation.scoring.choices import SCHEMA, score_plan
-from evaluation.scoring.engine.packed_rows import plan_requests
 from evaluation.scoring.engine.window import Request, fit_requests
 from evaluation.scoring.task_plans import FitWindow, TaskPlan, plan_questions
 from tests.scoring import tiny
@@ -92,23 +90,3 @@ def test_the_scores_are_those_of_requests_one_after_the_other(task: TaskCache) -
         assert next(flat) == pytest.approx(next(flat), abs=1e-5)
     assert table["unconditional"].null_count > 3
     assert max(table["truncated"].to_pylist()) > 0
-
-
-def test_plans_hold_the_requests_that_they_were_made_of() -> None:
-    draw = random.Random(2)
-    requests = [
-        Request(
-            tuple(draw.randrange(3) for _ in range(draw.randint(1, 5))),
-            tuple(draw.randrange(70_000) for _ in range(draw.randint(1, 4))),
-            f"number {number}",
-        )
-        for number in range(200)
-    ]
-    plan = plan_requests(requests)
-    assert list(plan) == requests
-    assert plan[-3:] == requests[-3:]
-    owned = [plan.owners(member) for member in range(len(plan.trie))]
-    assert sorted(itertools.chain(*owned)) == list(range(200))
-    assert all(
-        plan.trie.place[owner] == member for member, group in enumerate(owned) for owner in group
-    )

@@ -1,7 +1,6 @@
 import itertools
 import os
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,14 +44,3 @@ def test_best_fit_fills_the_smallest_gap_that_is_enough():
     """Pieces 7, 6, 4, 3 with room for 10: 7 + 3 and 6 + 4, where first-fit of 3 could go wrong."""
     inputs = [tuple([first] * length) for first, length in enumerate((6, 7, 3, 4))]
     assert sorted(piece.size for piece in pack(trie_of(*inputs), lambda _: 10)) == [10, 10]
-
-
-def test_a_longer_shared_prefix_makes_longer_rows():
-    """Room for 4 tokens, or 3 times what is shared: (5, 5, *) stay together, (1, *) and (2, *) not."""
-    inputs = (5, 5, 1, 1), (5, 5, 2, 2), (1, 1, 1), (2, 2)
-    pieces = pack(trie_of(*inputs), lambda shared: np.maximum(4, 3 * shared))
-    assert sorted((piece.size, piece.members) for piece in pieces) == [
-        (2, [1]),
-        (3, [0]),
-        (6, [2, 3]),
-    ]

@@ -9,19 +9,16 @@ from typing import Any
 
 import pytest
 
-from evaluation.bridge.write import write_deltas
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
-from evaluation.checkpoints.subjects import bridge_subject, step_subject
+from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ScoringError
 from evaluation.interpreters import PythonProgram
 from evaluation.results.read import read_results
 from evaluation.scoring.vllm.engine import answer_lines
-from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import plan_stages
 from evaluation.store import ScoreStore
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
@@ -179,20 +176,6 @@ def test_a_program_is_waited_for_while_it_works(tmp_path: Path, name: str) -> No
         return
     with pytest.raises(ScoringError, match=error):
         list(lines)
-
-
-def test_answers_of_two_engines_are_compared_with_a_warning(
-    world: World, change: Change, tmp_path: Path
-) -> None:
-    plan = change(None, sums=TASK)
-    bridge = bridge_subject(plan, plan_stages(load_config(world.config)))
-    assert make(SCORE, bridge).error is None
-    assert make(COLLECT, bridge).error is None
-    plan = change(vllm(tmp_path), sums=TASK)
-    answers(plan)
-    write_deltas(plan, 5)
-    notes = json.loads((plan.step_folder(5) / "bridge_deltas.json").read_text())["notes"]
-    assert any("sums are by vllm" in n and "by the built-in engine" in n for n in notes)
 
 
 def test_not_installed_is_one_sentence(change: Change, tmp_path: Path) -> None:
