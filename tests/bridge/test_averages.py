@@ -113,6 +113,8 @@ def test_a_mean_stands_beside_the_last_checkpoint(plan: StagePlan) -> None:
     said = "tier3 by the mean of the last 3 checkpoints: accuracy +"
     assert accuracy["sentence"].startswith(said)
     assert accuracy["sentence"] in bridge_table({plan.name: plan})
+    assert {row["item"] for row in advice["noise"]} == {"web", "code", "quiz", "exam"}
+    assert all(np.isfinite(row["level"]) for row in advice["noise"])
 
 
 def test_a_mean_over_one_checkpoint_twice_is_itself(plan: StagePlan) -> None:

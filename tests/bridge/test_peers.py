@@ -8,7 +8,7 @@ import pytest
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.statistics import holm
 from evaluation.metrics.layout import Layout
-from evaluation.metrics.serial_dependence import cosines, ratio_influence
+from evaluation.metrics.serial_dependence import ratio_influence
 from evaluation.metrics.variance import influence_variance
 from tests.bridge.paired import paired_mean
 
@@ -43,17 +43,6 @@ def test_a_ratio_is_a_weighted_regression(seed: int) -> None:
     fit = sm.WLS(amounts / weights, np.ones(150), weights=weights).fit(cov_type="HC0")
     influence = ratio_influence(amounts, weights)
     assert np.sqrt(influence @ influence) == pytest.approx(float(fit.bse[0]))
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_cosines_agree_with_newey_and_west_on_what_they_estimate(seed: int) -> None:
-    """Two estimates of one long-run variance, over 20,000 blocks: within a tenth."""
-    rng = np.random.default_rng(seed)
-    noise = rng.normal(0, 1, 20_001)
-    values = noise[1:] + 0.5 * noise[:-1]
-    fit = sm.OLS(values, np.ones(20_000)).fit(cov_type="HAC", cov_kwds={"maxlags": 40})
-    own = cosines((values - values.mean()) / 20_000, 1000)
-    assert np.sqrt(own @ own) == pytest.approx(float(fit.bse[0]), rel=0.1)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -118,11 +118,7 @@ OTHER = "'web' by position are not those of its blocks; remove"
 
 EDITS: list[tuple[str, Any, str]] = [
     (NATS, lambda rows: [[value / 2 for value in row] for row in rows], OTHER),
-    (NATS, lambda rows: [row[:2] for row in rows], OTHER),
-    (NATS, lambda rows: [[None, *row[1:]] for row in rows], OTHER),
-    (NATS, lambda rows: [None, *rows[1:]], OTHER),
     (TOKENS, lambda rows: [[n + 1 for n in row] for row in rows], OTHER),
-    (TOKENS, lambda rows: [[-1, row[0] + row[1] + 1, row[2]] for row in rows], OTHER),
     (TOKENS, lambda _: None, OTHER),
     (NATS, lambda rows: [[*rows[0][:2], math.nan], *rows[1:]], "'nats_by_position' has NaN or inf"),
 ]

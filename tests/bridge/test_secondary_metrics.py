@@ -130,7 +130,6 @@ def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
 UNFINISHED = {key: GOLD[key] for key in ("dataset", "context")}
 BAD_GOLD = [
     ({**GOLD, "gold": "0"}, "`gold` is of ranked `choices`"),
-    ({**GOLD, "primary": "per_char"}, "`primary` is of ranked `choices`"),
     ({**GOLD, "choices": "c"}, "`choices` need `gold`"),
     (UNFINISHED, "give `choices` to rank, or `continuation`"),
 ]

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.bridge import ranking
-from evaluation.bridge.decision import decide
 from evaluation.bridge.delta import corrected, delta_of
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.pairs import estimate_of
@@ -20,7 +19,6 @@ from evaluation.metrics.differences import Differences
 from evaluation.metrics.layout import Layout, shared_groups
 from evaluation.settings.tiers import TIERS
 from tests.bridge.paired import paired_measure
-from tests.bridge.simulation import IMPROVE, KEEP, World, draw_deltas
 from tests.bridge.worlds import (
     EQUAL_STEPS,
     WORLDS,
@@ -29,7 +27,6 @@ from tests.bridge.worlds import (
     errors,
     of_levels,
     of_recipes,
-    same_task_under_names,
 )
 
 DRAWS = 300
@@ -40,14 +37,6 @@ def test_intervals_miss_as_often_as_they_may(name: str) -> None:
     above, below, covered = errors(WORLDS[name], DRAWS, 1)
     assert max(above, below) <= 0.055, "2.5 % and three standard errors"
     assert covered >= 0.915
-
-
-def test_a_name_adds_no_information() -> None:
-    """The same error under 1, 2 and 4 names; Student's t of 11 degrees of freedom for the mean."""
-    found = [same_task_under_names(k, 12)(np.random.default_rng(3)) for k in (1, 2, 4)]
-    for one in found[1:]:
-        assert one.se == pytest.approx(found[0].se)
-        assert (one.low, one.high) == pytest.approx((found[0].low, found[0].high), rel=0.15)
 
 
 def test_a_mean_is_the_sum_of_its_rows_by_hand() -> None:
@@ -140,24 +129,6 @@ def test_pairs_of_the_chosen_step_are_as_among_all_pairs(
         assert own.behind[:, chosen].tolist() == every.behind[:, chosen].tolist()
         for step in {*range(steps)} - {chosen}:
             assert own.interval(step, chosen) == every.interval(step, chosen)
-
-
-@settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10**6), loss=st.sampled_from([0.0, 0.01, 0.02, 0.03]))
-def test_a_stage_is_met_only_by_a_step_that_is_met_alone(seed: int, loss: float) -> None:
-    """And looks are monotone, with an objective to keep as well."""
-    world = World(
-        gains=[0.05] * 4, losses=[loss] * 4, objective=(IMPROVE, KEEP), tasks=2, blocks=60
-    )
-    deltas = draw_deltas(world, np.random.default_rng(seed))
-    before: set[int] = set()
-    for seen in range(1, 5):
-        so_far = {step: deltas[step] for step in range(seen)}
-        decision = decide("s", world.objective, so_far, 4 - seen)
-        met = {one.step for one in decision.steps if one.verdict == "met"}
-        assert all(one.own_verdict == "met" for one in decision.steps if one.step in met)
-        assert before <= met
-        before = met
 
 
 def test_groups_are_tested_together() -> None:

@@ -52,11 +52,6 @@ def without_tier(root: Path) -> None:
         path.unlink()
 
 
-def other_protocol_later(root: Path) -> None:
-    for which in "AB":
-        edit_json(folder_of(root, which, 20) / TIER2, protocol="test-2")
-
-
 def other_steps(root: Path) -> None:
     for step in (10, 20):
         folder_of(root, "B", step).rename(folder_of(root, "B", step + 5))
@@ -98,7 +93,6 @@ CASES: list[tuple[Callable[[Path], object], tuple[str, ...], list[str]]] = [
         (),
         ["protocol: 'test-1' in", "'test-2' in"],
     ),
-    (other_protocol_later, (), ["protocol: 'test-2' in", "step_20", "'test-1' in", "step_10"]),
     (other_steps, (), ["no step is in both: A has step 10, 20, B has step 15, 25"]),
     (other_steps, ("--by", "tokens"), []),
     (other_stage, (), ["no stage in common", "has second", "has first, third"]),

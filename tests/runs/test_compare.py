@@ -4,9 +4,7 @@ import json
 import math
 from pathlib import Path
 
-import numpy as np
 import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
@@ -73,26 +71,6 @@ def test_deltas_are_those_of_the_bridge(runs: Path) -> None:
             names = ("tier", "item", "metric", "delta", "low", "high", "p", "p_holm", "flag", "mde")
             expected = delta.columns
             assert {name: getattr(row, name) for name in names}.items() <= expected.items()
-
-
-def test_a_delta_by_hand(runs: Path) -> None:
-    """A task's accuracy from the candidates alone, its interval and p-value by scipy's paired t-test."""
-    stage = compared(runs, "a", "b", Matching(at=40))
-    credits = []
-    for name in "ab":
-        path = folder_of(runs, name, 40) / "tier3_cf_candidates.parquet"
-        rows = pq.read_table(path).to_pandas()
-        quiz = rows[rows["task"] == "quiz"]["logprob"].to_numpy().reshape(-1, 4)
-        credits.append((quiz.argmax(axis=1) == 0).astype(float))
-    row = rows_in(stage, ("tier3", "quiz", "delta_acc"))[0]
-    test = stats.ttest_rel(*credits)
-    bounds = test.confidence_interval(0.95)
-    assert row.value_a == pytest.approx(credits[0].mean())
-    assert row.delta == pytest.approx(np.mean(credits[0] - credits[1]))
-    # Hall's bound is the wider one above, as the differences are skewed.
-    assert row.low == pytest.approx(bounds.low)
-    assert bounds.high < row.high < bounds.high + 0.1 * (bounds.high - bounds.low)
-    assert row.p == pytest.approx(test.pvalue)
 
 
 def test_who_is_ahead_from_when_on(runs: Path) -> None:
