@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from evaluation.reporting.pages.decision import NO_RISK, stage_decision, stage_decisions
+from evaluation.reporting.pages.decision import (
+    NO_RISK,
+    StageDecision,
+    stage_decision,
+    stage_decisions,
+)
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.results.objective_rows import RecipeRow
 from evaluation.results.stage_files import RunnerUp, SimilarStep
@@ -20,9 +25,25 @@ def found(reported: dict[str, StagePlan]) -> StageResults:
     return read_stage(reported["second"], STEPS)
 
 
-def test_a_checkpoint_that_is_taken(found: StageResults) -> None:
-    decision = stage_decision(found)
+def decided(found: StageResults, *remedies: str, **advised: Any) -> StageDecision:
+    """The decision of a stage whose recommendation has these keys."""
+    assert found.recommendation is not None
+    changed = found.recommendation.model_copy(update=advised)
+    decision = stage_decision(replace(found, recommendation=changed), remedies)
     assert decision is not None
+    return decision
+
+
+def with_rows(found: StageResults, *updates: dict[str, Any], deleted: bool = False) -> StageResults:
+    """A stage whose candidate, step 30, has as many objectives, all like the first but for the updates."""
+    judged = found.judged(30)
+    rows = tuple(judged.objectives[0].model_copy(update=update) for update in updates)
+    verdicts = {30: judged.model_copy(update={"objectives": rows})}
+    return replace(found, verdicts={**found.verdicts, **verdicts}, deleted=(30,) if deleted else ())
+
+
+def test_a_checkpoint_that_is_taken(found: StageResults) -> None:
+    decision = decided(found)
     content = json.loads((found.plan.results / "recommendation.json").read_text())
     headline = found.judged(content["step"]).objectives[0]
     change = headline.definition.change(headline.delta, headline.low, headline.high)
@@ -39,8 +60,6 @@ def test_a_checkpoint_that_is_taken(found: StageResults) -> None:
 
 
 def test_the_runner_up_is_the_next_by_the_headline(found: StageResults) -> None:
-    decision = stage_decision(found)
-    assert decision is not None
     assert found.recommendation is not None
     gains = {
         step: found.judged(step).objectives[0].gain
@@ -48,7 +67,7 @@ def test_the_runner_up_is_the_next_by_the_headline(found: StageResults) -> None:
         if step != found.recommendation.step
     }
     best = max(gains, key=lambda step: gains[step])
-    assert decision.runner_up == f"step {best}, significantly behind"
+    assert decided(found).runner_up == f"step {best}, significantly behind"
 
 
 @pytest.mark.parametrize(
@@ -59,29 +78,34 @@ def test_the_runner_up_is_the_next_by_the_headline(found: StageResults) -> None:
     ],
 )
 def test_other_verdicts(found: StageResults, verdict: str, begins: str) -> None:
-    assert found.recommendation is not None
-    changed = found.recommendation.model_copy(update={"verdict": verdict})
-    decision = stage_decision(replace(found, recommendation=changed), ("more questions",))
-    assert decision is not None
+    decision = decided(found, "more questions", verdict=verdict)
     assert decision.sentence.startswith(begins)
     assert decision.open == (("more questions",) if verdict == "undecided" else ())
 
 
+RECIPE = RecipeRow(
+    low=-0.1,
+    high=0.2,
+    se_checkpoints=0.1,
+    share_checkpoints=0.9,
+    checkpoints=3,
+    verdict="undecided",
+    sentence="open",
+)
+
+
 def test_the_risk_is_the_worse_end_of_the_interval(found: StageResults) -> None:
-    assert found.recommendation is not None
-    candidate = found.recommendation.step
-    assert candidate is not None
-    judged = found.judged(candidate)
-    row = judged.objectives[0].model_copy(
-        update={"low": -0.031, "regressions": ("quiz",), "recipe": None}
-    )
-    verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}
-    decision = stage_decision(replace(found, verdicts={**found.verdicts, **verdicts}, deleted=()))
-    assert decision is not None
-    assert decision.risks == (
-        f"{row.definition.words} may be worse by as much as 3.10 points",
-        "significantly worse: quiz",
-    )
+    """Also a folder that is gone; else the page says that nothing is worse."""
+    worse = {"low": -0.031, "regressions": ("quiz",)}
+    amount, items = decided(with_rows(found, worse)).risks
+    assert "3.10 points" in amount
+    assert "quiz" in items
+    kept = {"low": 0.01, "regressions": (), "recipe": None}
+    gone, none = decided(with_rows(found, kept, deleted=True)).risks
+    assert "folder" in gone
+    assert none == NO_RISK
+    decision = decided(with_rows(found, kept))
+    assert (decision.risks, decision.recipe) == ((NO_RISK,), ())
 
 
 @pytest.mark.parametrize(
@@ -95,94 +119,30 @@ def test_the_risk_is_the_worse_end_of_the_interval(found: StageResults) -> None:
 def test_advice_on_the_recipe_follows_from_its_width(
     found: StageResults, share: float, advice: str
 ) -> None:
-    recipe = RecipeRow(
-        low=-0.1,
-        high=0.2,
-        se_checkpoints=0.0,
-        share_checkpoints=share,
-        checkpoints=3,
-        verdict="undecided",
-        sentence="open",
-    )
-    decision = stage_decision(_with_rows(found, {"recipe": recipe}))
-    assert decision is not None
-    assert decision.recipe[1].startswith(advice)
+    recipe = RECIPE.model_copy(update={"share_checkpoints": share})
+    row = found.judged(30).objectives[0]
+    interval, said = decided(with_rows(found, {"recipe": recipe})).recipe
+    assert f"{row.definition.change(row.delta, -0.1, 0.2)} (undecided)" in interval
+    assert said.startswith(advice)
 
 
 def test_an_undecided_stage_is_told_by_its_undecided_objective(found: StageResults) -> None:
     """Not by the headline, which may be met."""
-    assert found.recommendation is not None
     met = {"verdict": "met", "delta": 0.3, "low": 0.2, "high": 0.4}
     still_open = {"verdict": "undecided", "delta": -0.0625, "low": -0.3, "high": 0.25}
-    stage = _with_rows(found, met, still_open)
-    assert stage.recommendation is not None
-    changed = stage.recommendation.model_copy(update={"verdict": "undecided"})
-    decision = stage_decision(replace(stage, recommendation=changed))
-    assert decision is not None
+    decision = decided(with_rows(found, met, still_open), verdict="undecided")
     assert "neither met nor missed (" in decision.sentence
     assert "-6.25 [-30.00, +25.00] points" in decision.sentence
     assert "30.00 [" not in decision.sentence
 
 
-def _with_rows(found: StageResults, *updates: dict[str, Any]) -> StageResults:
-    """Return a stage whose candidate has as many objectives, all like its first one but for the updates."""
-    assert found.recommendation is not None
-    candidate = found.recommendation.step
-    assert candidate is not None
-    judged = found.judged(candidate)
-    rows = tuple(judged.objectives[0].model_copy(update=update) for update in updates)
-    verdicts = {candidate: judged.model_copy(update={"objectives": rows})}
-    return replace(found, verdicts={**found.verdicts, **verdicts}, deleted=())
-
-
-def test_what_an_interval_does_not_show_is_a_risk_too(found: StageResults) -> None:
-    """What is known of the recipe, a folder that is gone; else the page says that nothing is worse."""
-    assert found.recommendation is not None
-    candidate = found.recommendation.step
-    assert candidate is not None
-    judged = found.judged(candidate)
-    recipe = RecipeRow(
-        low=-0.1,
-        high=0.2,
-        se_checkpoints=0.1,
-        share_checkpoints=0.9,
-        checkpoints=3,
-        verdict="undecided",
-        sentence="open",
-    )
-    row = judged.objectives[0].model_copy(update={"low": 0.01, "recipe": recipe, "regressions": ()})
-    verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}
-    decision = stage_decision(replace(found, verdicts=verdicts, deleted=(candidate,)))
-    assert decision is not None
-    change = row.definition.change(row.delta, -0.1, 0.2)
-    assert decision.risks == (
-        "its folder no longer exists",
-        NO_RISK,
-    )
-    assert decision.recipe == (
-        "the verdicts above are about these weights. With the noise between checkpoints, for one "
-        f"checkpoint: {row.definition.words} {change} (undecided)",
-        f"More checkpoints or runs, rather than more questions, would decide {row.definition.words} of "
-        "the recipe",
-    )
-    row = row.model_copy(update={"recipe": None})
-    verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}
-    decision = stage_decision(replace(found, verdicts=verdicts, deleted=()))
-    assert decision is not None
-    assert (decision.risks, decision.recipe) == ((NO_RISK,), ())
-
-
 def test_a_plateau_is_called_one(found: StageResults) -> None:
     """The difference of a runner-up that is as good, and who else is."""
-    content = found.recommendation
-    assert content is not None
     similar = tuple(
         SimilarStep(step=step, delta=-0.01, low=-0.03, high=0.01, p=0.5) for step in (40, 50)
     )
     runner_up = RunnerUp(step=40, verdict="met", why="not significantly different")
-    changed = content.model_copy(update={"similar": similar, "runner_up": runner_up})
-    decision = stage_decision(replace(found, recommendation=changed))
-    assert decision is not None
+    decision = decided(found, similar=similar, runner_up=runner_up)
     assert decision.runner_up == (
         "step 40, not significantly different (accuracy -1.00 [-3.00, +1.00] points "
         "from the one to take); likewise step 50"

@@ -19,7 +19,6 @@ from evaluation.settings.plan import StagePlan
 from tests.conftest import ROOT
 from tests.metrics.summaries import summarize_choices
 from tests.reporting.pages import STEPS
-from tests.reporting.test_figures import texts
 
 PAGE = ROOT / "docs" / "results_in_pandas.md"
 
@@ -85,7 +84,3 @@ def test_it_draws_a_plot(names: dict[str, Any]) -> None:
         line = axis.get_lines()[0].get_ydata()
         own = stored[stored["item"] == axis.get_title()].sort_values("step")
         assert list(line) == list(own["value"])
-
-
-def test_the_picture_is_of_this_code() -> None:
-    assert "accuracy" in " ".join(texts(PAGE.with_suffix(".svg")))

@@ -1,9 +1,7 @@
-"""The exports to TensorBoard and Weights & Biases, read back by the tools' own readers."""
+"""The exports: TensorBoard's files read back by its own reader, and what Weights & Biases are given."""
 
 import json
-import struct
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -127,38 +125,3 @@ def test_the_configuration_names_the_run_and_hides_its_commands(
     assert [(one["project"], one["name"]) for one in begun] == [("ladder", "hot")] * 2
     assert begun[0]["id"] == begun[1]["id"]
     assert "SECRET" not in json.dumps(begun[0]["config"])
-
-
-def stored(content: bytes, block: int = 1 << 15) -> Iterator[bytes]:
-    """The records of a run's file: after 7 bytes pieces in blocks, each with sum, size and kind."""
-    at, record = 7, b""
-    while at + 7 <= len(content):
-        if block - at % block < 7:
-            at += block - at % block
-            continue
-        _, size, kind = struct.unpack("<IHB", content[at : at + 7])
-        record += content[at + 7 : at + 7 + size]
-        at += 7 + size
-        if kind in (1, 4):  # whole, or the last piece
-            yield record
-            record = b""
-
-
-def test_weights_and_biases_read_it_back(reported: dict[str, StagePlan], tmp_path: Path) -> None:
-    """Where the package is installed; it needs no network for an offline run."""
-    pytest.importorskip("wandb")
-    from wandb.proto import wandb_internal_pb2
-
-    export_curves(list(reported.values()), tmp_path, "wandb")
-    (path,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
-    rows = []
-    for data in stored(path.read_bytes()):
-        record = wandb_internal_pb2.Record()
-        record.ParseFromString(data)
-        if record.WhichOneof("record_type") == "history":
-            items = record.history.item
-            row = {
-                item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items
-            }
-            rows.append({key: value for key, value in row.items() if not key.startswith("_")})
-    assert rows == list(expected(reported).values())

@@ -12,11 +12,11 @@ from docutils.core import publish_doctree
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json
-from evaluation.orchestration.hooks import ending, failing
+from evaluation.orchestration.hooks import failing
 from evaluation.reporting.pages import stage_page as report
 from evaluation.reporting.pages.curves import stage_series
 from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.reporting.pages.page import LARGEST, write_page
+from evaluation.reporting.pages.page import write_page
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
@@ -114,13 +114,6 @@ def test_failed_jobs_are_named_on_pages_and_at_the_end(plans: dict[str, StagePla
     assert f"second: {verdict}" in tree.astext()
 
 
-def test_a_run_ends_with_the_recommendation(plans: dict[str, StagePlan]) -> None:
-    lines = ending(list(plans.values())).splitlines()
-    assert lines[0] == "first: no bridge, so no recommendation"
-    assert lines[2].startswith("second: recommended: step 30 — meets the objective")
-    assert lines[-1].endswith("second/report.html")
-
-
 def test_names_with_odd_characters(tmp_path: Path) -> None:
     """As an external command may write them, and as categories and paths may be."""
     plan = make_plans(tmp_path, steps=(10,))["second"]
@@ -182,7 +175,8 @@ def test_what_finds_no_room_on_a_page_is_named(
     monkeypatch.setattr(report, "LARGEST", 0)
     limit = len(stage_page(found, write_quality(found)).encode()) + 12_000
     monkeypatch.setattr(report, "LARGEST", limit)
-    data = _page_data(plan, found)
+    (plan.results / "report.html").write_text(stage_page(found, write_quality(found)))
+    data = page_data(plan.results / "report.html")
     assert len(data["series"][0]["points"]) == 100
     kept, left = {row["step"] for row in data["deltas"]}, data["without_deltas"]
     assert {30, 100} <= kept
@@ -199,13 +193,6 @@ def test_a_page_too_large_for_snakemakes_report_is_reported(
     write_page(tmp_path / "large.html", "x" * 1_600_000)
     assert "large.html: 1.6 MB" in caplog.text
     assert "report.zip" in caplog.text
-
-
-def _page_data(plan: StagePlan, found: StageResults) -> dict[str, Any]:
-    text = stage_page(found, write_quality(found))
-    assert len(text.encode()) < LARGEST
-    (plan.results / "report.html").write_text(text)
-    return page_data(plan.results / "report.html")
 
 
 def _repeated(found: StageResults, steps: tuple[int, ...]) -> StageResults:

@@ -19,7 +19,6 @@ from evaluation.reporting.pages.provenance import jobs_table, provenance_tables
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
-from evaluation.reporting.terminal import bridge_table
 from evaluation.runs.compare import compare_checkpoints
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.stage import Bridge, Origin
@@ -162,14 +161,6 @@ def test_a_stage_begins_where_it_was_trained_from(reported: dict[str, StagePlan]
     second = reported["second"]
     stage = second.stage.model_copy(update={"trained_from": Origin(stage="first", step=50)})
     assert follows({**reported, "second": replace(second, stage=stage)})["second"] == ("first", 50)
-
-
-def test_bridge_table(reported: dict[str, StagePlan]) -> None:
-    text = bridge_table(reported)
-    assert "first: no bridge" in text
-    assert "second against first/100" in text
-    assert re.search(r"^30 .* met$", text, re.MULTILINE)
-    assert "recommended: step 30" in text
 
 
 def told(plan: StagePlan) -> str:
