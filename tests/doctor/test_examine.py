@@ -93,10 +93,6 @@ def in_the_way(world: World) -> None:
     (world.folder / "results").write_text("in the way")
 
 
-def without_items(world: World) -> None:
-    rewrite(world.config, "stages", "stage2", "objective", 0, "group", value="hq")
-
-
 TRAINED = "ckpts/stage1/10/config.yaml"
 FAULTS: dict[str, tuple[Callable[[World], object], str, str]] = {
     "a checkpoint that is deleted": (lambda w: shutil.rmtree(w.folder / "ckpts/stage1/10"), "checkpoints",
@@ -121,8 +117,6 @@ FAULTS: dict[str, tuple[Callable[[World], object], str, str]] = {
     ),
     "a suite that is not there": (lambda w: (w.folder / "suites/sft.yaml").unlink(), "configuration",
         "stages.stage2.suites"),
-    "an objective without items": (without_items, "configuration",
-        "stages.stage2.objective.0: group: tier2 of the stage's suites has no group 'hq'"),
     "results that are a file": (in_the_way, "folders", "results is a file"),
     "results where nobody may write": (lambda w: w.change(results="/proc/results"), "folders",
         "/proc cannot be written to"),

@@ -29,9 +29,6 @@ def test_a_deleted_step_stays_and_is_not_scored_again(scored: Watched) -> None:
     assert scored.watcher(once=True).watch() == 0
     assert scored.watcher(until_step=20).watch() == 0
     assert scored.scored() == ["10 whole", "20 whole"]
-
-
-def test_with_the_whole_folder_gone(scored: Watched) -> None:
     shutil.rmtree(scored.checkpoints)
     assert steps(scored) == (10, 20)
 

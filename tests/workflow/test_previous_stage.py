@@ -98,15 +98,3 @@ def test_a_stage_is_shown_though_jobs_of_its_bridges_stage_fail(quick: World) ->
     in_its_way.unlink()
     well(quick.snakemake())
     assert nothing_is_to_be_done(quick)
-
-
-def test_a_module_shows_a_stage_though_jobs_of_its_bridges_stage_fail(
-    quick: World, module: str
-) -> None:
-    well(quick.snakemake("ev_prefill", snakefile=module))
-    in_its_way = stop_scoring(quick)
-    assert quick.snakemake("everything", "--keep-going", snakefile=module).returncode == 1
-    assert quick.results("stage2", ".made", "tables.json").exists()
-    in_its_way.unlink()
-    well(quick.snakemake("everything", snakefile=module))
-    assert nothing_is_to_be_done(quick, "everything", snakefile=module)
