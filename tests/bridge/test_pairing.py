@@ -38,23 +38,6 @@ def test_another_dtype_is_refused(tmp_path: Path, file: str) -> None:
         write_deltas(plan, 10)
 
 
-def test_of_other_data_only_what_differs_is_shown(tmp_path: Path) -> None:
-    """Names of files with the first digits of their checksums, and nothing that is equal."""
-    plan, _ = compared(tmp_path, {}, {})
-    same = {"a.jsonl": "0" * 64}
-    for folder, digit in ((plan.step_folder(10), "a"), (plan.bridge_folder, "b")):
-        content = read(folder / FILES[1])
-        content["tasks"]["quiz"]["data_checksum"] = {**same, "b.jsonl": digit * 64}
-        edit_json(folder / FILES[1], tasks=content["tasks"])
-    with pytest.raises(BridgeError) as raised:
-        write_deltas(plan, 10)
-    said = str(raised.value)
-    for digit in "ab":
-        assert f"b.jsonl '{digit * 12}…' in " in said
-    assert "{" not in said
-    assert "a.jsonl" not in said
-
-
 GPUS = ({"gpu": "H100"}, {"gpu": "A100"})
 NARROW = {"dtype": "bfloat16"}
 SINGLE = "; in bfloat16 that moves single items (docs/gpu.md)"
@@ -65,7 +48,6 @@ SIDES: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
     (*GPUS, OTHER_GPU),
     ({**GPUS[0], **NARROW}, {**GPUS[1], **NARROW}, f"{OTHER_GPU}{SINGLE}"),
     ({"device": "cuda"}, {"device": "cuda"}, None),
-    ({"device": "cuda"}, {}, None),
     ({}, {"dtype": "float32", "device": "cpu", "gpu": "A100"}, None),
     ({"row_tokens": [1024]}, {"row_tokens": [1024]}, None),
     (

@@ -184,14 +184,6 @@ def test_hall_s_interval_by_hand() -> None:
     assert min(-half, hall[1]) == hall[1]
 
 
-def test_few_discordant_items_in_clusters_are_not_narrower() -> None:
-    d = np.array([1.0] * 8 + [0.0] * 292)
-    clusters = [str(i // 10) for i in range(300)]
-    alone, together = _few(8, 0, 300), paired_rate(d, np.zeros(300), clusters)
-    assert together.se >= alone.se
-    assert together.units == 30
-
-
 def test_where_no_item_differs_clusters_are_what_was_drawn() -> None:
     clusters = [str(i // 10) for i in range(300)]
     together, alone = (paired_rate(np.ones(300), np.ones(300), names) for names in (clusters, None))

@@ -73,18 +73,6 @@ def test_a_stage_gets_one_table_and_a_recommendation(tmp_path: Path) -> None:
     assert "Perplexity (tier2), nats per token, to keep: not met" in why[30]
 
 
-def test_equal_steps_stand_beside_the_recommended_one(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path, steps=(10, 20))["second"]
-    write_stage_of(plan, {n: {"skill": 0.8, "seed": n + 1} for n in (10, 20)})
-    advice = read(plan.results / "recommendation.json")
-    assert {advice["step"], advice["similar"][0]["step"]} == {10, 20}
-    assert advice["similar"][0]["p"] > 0.05
-    write_stage_of(plan, {n: {"nats": nats, "skill": -0.5} for n, nats in ((10, 3.5), (20, 3.2))})
-    advice = read(plan.results / "recommendation.json")
-    assert (advice["step"], advice["meets"]) == (20, False)
-    assert "no step meets the objective" in advice["why"]
-
-
 def test_no_objective_gives_deltas_but_no_verdict(tmp_path: Path) -> None:
     plan, _ = two_sides(tmp_path, objective=[])
     assert read(write_deltas(plan, 10))["verdict"] is None

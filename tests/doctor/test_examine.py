@@ -88,11 +88,6 @@ def halfway(world: World) -> None:
     path.rename(path.with_name(path.name + ".part"))
 
 
-def in_the_way(world: World) -> None:
-    shutil.rmtree(world.folder / "results", ignore_errors=True)  # prefill's checksums of data
-    (world.folder / "results").write_text("in the way")
-
-
 TRAINED = "ckpts/stage1/10/config.yaml"
 FAULTS: dict[str, tuple[Callable[[World], object], str, str]] = {
     "a checkpoint that is deleted": (lambda w: shutil.rmtree(w.folder / "ckpts/stage1/10"), "checkpoints",
@@ -117,7 +112,6 @@ FAULTS: dict[str, tuple[Callable[[World], object], str, str]] = {
     ),
     "a suite that is not there": (lambda w: (w.folder / "suites/sft.yaml").unlink(), "configuration",
         "stages.stage2.suites"),
-    "results that are a file": (in_the_way, "folders", "results is a file"),
     "results where nobody may write": (lambda w: w.change(results="/proc/results"), "folders",
         "/proc cannot be written to"),
 }  # fmt: skip

@@ -60,21 +60,16 @@ def test_items_and_completions(tiny_world: World) -> None:
     assert [one.id for one in answers if one.tier == "tier4"] == [one["id"] for one in prompts]
 
 
-@pytest.mark.parametrize(
-    ("tier", "checkpoint", "said"),
-    [("tier9", 15, "no tier 'tier9'"), ("tier2", 7, "no checkpoint '7'")],
-)
-def test_what_is_not_there(tiny_world: World, tier: str, checkpoint: int | str, said: str) -> None:
+def test_what_is_not_there(tiny_world: World, tmp_path: Path) -> None:
     stage = evaluation.load(tiny_world.results("stage2")).stages["stage2"]
-    with pytest.raises(ResultsError, match=said):
-        stage.items(tier, checkpoint)
-
-
-def test_a_folder_without_results(tmp_path: Path) -> None:
-    with pytest.raises(ResultsError, match="has no tables of a stage"):
-        evaluation.load(tmp_path)
-    with pytest.raises(ResultsError, match="no such folder"):
-        evaluation.load(tmp_path / "none")
+    for call, given, said in (
+        (stage.items, ("tier9", 15), "no tier 'tier9'"),
+        (stage.items, ("tier2", 7), "no checkpoint '7'"),
+        (evaluation.load, (tmp_path,), "has no tables of a stage"),
+        (evaluation.load, (tmp_path / "none",), "no such folder"),
+    ):
+        with pytest.raises(ResultsError, match=said):
+            call(*given)
 
 
 def test_importing_the_package_loads_nothing_else() -> None:

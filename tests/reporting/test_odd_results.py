@@ -138,7 +138,6 @@ def test_names_with_odd_characters(tmp_path: Path) -> None:
 MARKUP = [
     ("a|b", "| a\\|b |"),
     ("<script>alert(1)</script>", "| &lt;script&gt;alert(1)&lt;/script&gt; |"),
-    ("&amp;", "| &amp;amp; |"),
     ("*bold* `code`", "| \\*bold\\* \\`code\\` |"),
 ]
 

@@ -110,22 +110,3 @@ def test_a_run_that_cannot_be_compared_is_named_and_stops_no_other(world: World)
     shutil.rmtree(bad)
     world.change(runs={})
     assert "has no `runs`; add some" in refused(world.evaluation("comparison"))
-
-
-def test_a_model_scored_once_is_a_level(world: World) -> None:
-    """The results of a bridge, as a public model's may be; pages are made anew, and no score."""
-    world.change(runs={})
-    well(world.snakemake())
-    before, without = stored_scores(world.results()), root_files(world)
-    page = world.results("stage2", "report.html")
-    bare = page.read_bytes()
-    world.change(runs={"public": {"path": str(world.results("stage2", "bridge"))}})
-    done = well(world.snakemake())
-    assert not {name for name in jobs(done) if name.startswith(("score", "collect", "deltas"))}
-    assert stored_scores(world.results()) == before
-    assert page.read_bytes() != bare
-    assert "Nothing to be done" in world.snakemake().stderr
-    world.change(runs={})
-    well(world.snakemake())
-    assert page.read_bytes() == bare
-    assert root_files(world) == without

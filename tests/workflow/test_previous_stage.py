@@ -3,8 +3,6 @@
 It has them at once, also as a module of another workflow, and where the other stage's jobs fail.
 """
 
-from pathlib import Path
-
 import pytest
 
 from evaluation.checkpoints.contents import Contents
@@ -72,16 +70,6 @@ def test_a_run_of_both_stages_makes_tables_once(quick: World) -> None:
     assert nothing_is_to_be_done(quick, "stage2")
 
 
-def stop_scoring(world: World) -> Path:
-    """Its job for a step of stage 1 fails without a record, as on a node that is lost."""
-    plan = world.plans["stage1"]
-    identity = Contents().identity(open_checkpoint(plan.checkpoint(10)))
-    folder = world.folder / ScoreStore(plan.scores, identity).folder
-    folder.parent.mkdir(parents=True)
-    folder.touch()
-    return folder
-
-
 def test_a_run_of_a_module_makes_tables_once(quick: World, module: str) -> None:
     well(quick.snakemake("ev_prefill", snakefile=module))
     well(quick.snakemake("everything", snakefile=module))
@@ -89,7 +77,12 @@ def test_a_run_of_a_module_makes_tables_once(quick: World, module: str) -> None:
 
 
 def test_a_stage_is_shown_though_jobs_of_its_bridges_stage_fail(quick: World) -> None:
-    in_its_way = stop_scoring(quick)
+    """A job for a step of stage 1 fails without a record, as on a node that is lost."""
+    plan = quick.plans["stage1"]
+    identity = Contents().identity(open_checkpoint(plan.checkpoint(10)))
+    in_its_way = quick.folder / ScoreStore(plan.scores, identity).folder
+    in_its_way.parent.mkdir(parents=True)
+    in_its_way.touch()
     done = quick.snakemake("--keep-going")
     assert done.returncode == 1, done.stdout + done.stderr
     shown = [quick.results("stage2", ".made", f"{step}.json") for step in ("tables", "figures")]

@@ -132,7 +132,6 @@ def test_prompts_without_room_are_left_out_and_named(world: World) -> None:
     ("changes", "error", "said"),
     [
         ({"id": "same"}, SourceError, r"generation_tasks.sums.id: 'same' appears twice"),
-        ({"document": {"gold": "missing"}}, SourceError, r"missing"),
         ({"document": {}}, ConfigError, r"`verifiers.lenient` reads `document.gold`"),
         ({"primary": "none"}, ConfigError, r"`primary: none` is not one of its verifiers"),
         ({"num_fewshot": 2}, ConfigError, r"`num_fewshot` needs `answer`"),
