@@ -10,7 +10,6 @@ from evaluation.grading.completions import group_samples, prompts_by_verifier, s
 from evaluation.grading.verdicts import AnswerJob, check_errors, run_verifiers
 from evaluation.prefill.caches import read_documents, read_prompts
 from evaluation.prefill.entries import read_meta
-from evaluation.reading.thinking import is_closed_by, read_answer
 from evaluation.scoring.answers import cut
 from evaluation.scoring.completion_files import CompletionLine, read_completions
 from evaluation.scoring.stored_completions import StoredCompletion
@@ -18,6 +17,7 @@ from evaluation.settings.generation import CompletionTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
+from evaluation.verification.thinking import is_closed_by, read_answer
 from evaluation.verification.verdicts import Verdict, unless_unfinished
 
 

@@ -29,7 +29,6 @@ from evaluation.grading.completions import (
 )
 from evaluation.grading.verdicts import CompletionBatch, find_verdicts
 from evaluation.prefill.caches import DocumentLine, check_cached_golds, read_documents, read_prompts
-from evaluation.reading.thinking import is_closed_by, read_answer
 from evaluation.results.kinds import Units
 from evaluation.results.verified_files import FOLDER, RESULTS
 from evaluation.scoring.stored_completions import StoredCompletion, counted_completions, sample_key
@@ -38,6 +37,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
+from evaluation.verification.thinking import is_closed_by, read_answer
 from evaluation.verification.verdicts import unless_unfinished
 
 

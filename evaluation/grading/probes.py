@@ -9,7 +9,6 @@ from evaluation.fingerprints import fingerprint
 from evaluation.grading.units import by_headline, probe_units
 from evaluation.grading.verdicts import AnswerJob, CompletionBatch
 from evaluation.metrics.rates import COLUMNS, RATES, PromptRow, prompt_summary
-from evaluation.reading.thinking import checked_part, end_of_thinking, is_closed_by, opens_thought
 from evaluation.results.kinds import Units
 from evaluation.results.units_file import ByItem
 from evaluation.scoring.stored_completions import StoredCompletion, counted_completions, sample_key
@@ -18,6 +17,12 @@ from evaluation.settings.suites import Probe
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 from evaluation.verification.checks.registry import named
+from evaluation.verification.thinking import (
+    checked_part,
+    end_of_thinking,
+    is_closed_by,
+    opens_thought,
+)
 from evaluation.verification.verdicts import Verdict, unless_unfinished
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evaluation.reading.final_answers import END_TOKENS
-from evaluation.reading.markdown import Fence, read_fences
+from evaluation.verification.fences import Fence, read_fences
 
 _PYTHON = re.compile(
     r"(?:(?:ipython|python|py)(?:[ _-]?[23](?:\.\d+)*)?|code|pycon|tool_code)?", re.IGNORECASE

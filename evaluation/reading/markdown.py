@@ -1,4 +1,4 @@
-"""Reads lists and code blocks of an answer with a Markdown parser.
+"""Reads lists of an answer with a Markdown parser.
 
 People and models also write lists that CommonMark does not accept: other bullet signs, `(1)`, a bold
 number, a list that starts at 4 directly below a line. Such lines are first converted to CommonMark;
@@ -9,10 +9,8 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
-
 from evaluation.reading.text import plain, without_emphasis
+from evaluation.verification.fences import PARSER, closes
 
 _SPACED = "-*+–—·✓✔➢➤►▶→"
 _UNMISTAKABLE = "•●○◦∙■□▪▫‣⁃◆◇・"
@@ -23,9 +21,6 @@ _NUMBER = re.compile(
 _RULE = re.compile(r"[ \t]*([-*_])[ \t]*(?:\1[ \t]*){2,}")
 _FENCE = re.compile(r"[ \t]*(?P<sign>`{3,}|~{3,})(?P<info>.*)")
 _NO_WORD = " \t*_`~\"'.,:;-–—"
-
-_NESTED = 40
-"""Levels of quotes and lists that are read; the parser ignores deeper ones."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +64,6 @@ class Lists:
         ]
 
 
-@dataclass(frozen=True)
-class Fence:
-    """A fenced code block: tag, text after the fence, content, lines (first, end), whether it is closed."""
-
-    tag: str
-    info: str
-    content: str
-    lines: tuple[int, int]
-    closed: bool
-
-
 def read_item(line: str) -> Line | None:
     """Read a line as a list item; None if it is not one."""
     line = line.rstrip()
@@ -93,16 +77,6 @@ def read_item(line: str) -> Line | None:
     return None
 
 
-def _parser() -> MarkdownIt:
-    """Return a parser that reads only blocks: parsing many brackets within lines would be slow."""
-    parser = MarkdownIt("commonmark", {"maxNesting": _NESTED})
-    parser.core.ruler.enableOnly(["normalize", "block"])
-    return parser.disable(["code", "html_block", "reference"])
-
-
-_PARSER = _parser()
-
-
 def _as_commonmark(text: str) -> str:
     """Return a text with CommonMark's list markers, and a blank line before each list."""
     written: list[str] = []
@@ -114,7 +88,7 @@ def _as_commonmark(text: str) -> str:
             marker = "-" if item.number is None else f"{item.number}."
             line = f"{item.indent}{marker} {item.text}"
         if fence:
-            fence = "" if _closes(line, fence) else fence
+            fence = "" if closes(line, fence) else fence
         elif mark:
             fence = mark["sign"]
         elif before.strip() and (item or _leaves_a_list(before, line)):
@@ -130,18 +104,13 @@ def _leaves_a_list(before: str, line: str) -> bool:
     return in_list and line[:1] not in (" ", "\t", "")
 
 
-def _closes(line: str, sign: str) -> bool:
-    mark = line.strip()
-    return len(mark) >= len(sign) and set(mark) == set(sign)
-
-
 @lru_cache(maxsize=16)
 def read_lists(text: str) -> Lists:
     """Return the list items of an answer in order, without those that have no words."""
     items: list[ListItem] = []
     open_items: list[ListItem] = []
     anything_else = False
-    for token in _PARSER.parse(_as_commonmark(plain(text))):
+    for token in PARSER.parse(_as_commonmark(plain(text))):
         if token.type == "list_item_open":
             number = int(token.info) if token.info else None
             depth = sum((list_item.number is None) == (number is None) for list_item in open_items)
@@ -155,28 +124,3 @@ def read_lists(text: str) -> Lists:
             else:
                 anything_else = True
     return Lists(tuple(item for item in items if item.text.strip(_NO_WORD)), anything_else)
-
-
-@lru_cache(maxsize=16)
-def read_fences(text: str) -> tuple[Fence, ...]:
-    """Return the fenced code blocks of an answer, as they are written."""
-    lines = text.split("\n")
-    return tuple(_fence(token, lines) for token in _PARSER.parse(text) if token.type == "fence")
-
-
-def whole_fence(text: str) -> Fence | None:
-    """Return the closed fence that is the whole answer; None if there is other text."""
-    fences = read_fences(text.strip())
-    lines = text.strip().count("\n") + 1
-    if len(fences) != 1 or not fences[0].closed or fences[0].lines != (0, lines):
-        return None
-    return fences[0]
-
-
-def _fence(token: Token, lines: list[str]) -> Fence:
-    first, end = token.map or [0, 0]
-    closed = end - first > 1 and _closes(lines[end - 1].lstrip(" \t>"), token.markup)
-    tag = token.info.strip().split(maxsplit=1)[0] if token.info.strip() else ""
-    return Fence(
-        tag.strip("{}.").casefold(), token.info.strip(), token.content, (first, end), closed
-    )

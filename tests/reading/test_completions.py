@@ -19,10 +19,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from evaluation.reading.numbers import read_numbers, readable
-from evaluation.reading.thinking import checked_part, read_answer
 from evaluation.settings.checks import Check
 from evaluation.settings.verifiers import Mathematics, NumberVerifier, Program, Verifier
 from evaluation.verification.registry import verify
+from evaluation.verification.thinking import checked_part, read_answer
 from tests.tables import cases
 from tests.verification.sandbox.references import needs_sandbox
 

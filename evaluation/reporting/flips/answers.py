@@ -8,7 +8,6 @@ from typing import Any
 
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import ResultsError
-from evaluation.reading.thinking import checked_part
 from evaluation.reporting.flips.items import NOT_STORED, Change, Flip, ItemFlips, cut, largest
 from evaluation.results.probe_files import Generation, Tier4File, read_generations
 from evaluation.results.read import TierResults
@@ -17,6 +16,7 @@ from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check
 from evaluation.settings.suites import Probe
 from evaluation.verification.checks.registry import CHECKS, named
+from evaluation.verification.thinking import checked_part
 from evaluation.verification.verdicts import UNFINISHED
 
 log = logging.getLogger(__name__)

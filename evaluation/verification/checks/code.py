@@ -10,9 +10,9 @@ from functools import lru_cache, reduce
 from typing import Any
 
 from evaluation.reading.code_blocks import code_text, read_blocks
-from evaluation.reading.markdown import read_fences, whole_fence
 from evaluation.reading.programs import joined
 from evaluation.reading.text import without_outer
+from evaluation.verification.fences import read_fences, whole_fence
 from evaluation.verification.sandbox.model import Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.run import run_program
 

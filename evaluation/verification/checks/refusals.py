@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from evaluation.reading.markdown import read_fences, read_lists
+from evaluation.reading.markdown import read_lists
 from evaluation.reading.text import plain, sentences, without_emphasis, without_outer
 from evaluation.verification.checks.layout import paragraphs
 from evaluation.verification.checks.refusal_languages import declines_first, only_declines
@@ -37,6 +37,7 @@ from evaluation.verification.checks.refusal_patterns import (
     TURN,
     VERDICT,
 )
+from evaluation.verification.fences import read_fences
 
 _LOOKED_AT = 400
 """Characters of a sentence that are searched; a refusal is in its first words."""

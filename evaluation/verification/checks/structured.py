@@ -7,8 +7,8 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from evaluation.json_text import load_json
-from evaluation.reading.markdown import read_fences, whole_fence
 from evaluation.reading.text import plain
+from evaluation.verification.fences import read_fences, whole_fence
 
 
 def _frozen(value: Any) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation.reading.thinking import ENDS, checked_part, end_of_thinking
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.suites import load_suite
 from evaluation.verification.checks.registry import CHECKS, named, verify_check
+from evaluation.verification.thinking import ENDS, checked_part, end_of_thinking
 from tests.conftest import ROOT
 from tests.tables import cases, table
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.reading.thinking import is_closed_by, opens_thought, read_answer
+from evaluation.verification.thinking import is_closed_by, opens_thought, read_answer
 
 MARK = "</think>"
 
