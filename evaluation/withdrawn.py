@@ -23,6 +23,13 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("value", "hf-eval-results"): "write `.eval_results/*.yaml` with the values of summary.csv",
     ("option", "--hub-task"): "write `.eval_results/*.yaml` with the values of summary.csv",
     ("command", "curriculum"): "take ids by `pass_rate` from generation/TASK/prompts.parquet",
+    (
+        "value",
+        "number",
+    ): "take `pattern` with lm-eval's filters, as `gsm8k` has them, or `math_verify`",
+    ("value", "mathematics"): "take `math_verify`, with `boxed` or `minerva` beside it",
+    ("value", "pass_rate_number"): "name `pass_rate`, that of the primary verifier",
+    ("value", "pass_rate_mathematics"): "name `pass_rate`, that of the primary verifier",
     ("value", "gold_margin"): "name `gold_bits_per_byte` or `correct_probability`",
     ("value", "brier_score"): "name `gold_bits_per_byte` or `correct_probability`",
     ("value", "calibration_error"): "name `gold_bits_per_byte` or `correct_probability`",

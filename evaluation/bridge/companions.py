@@ -60,6 +60,27 @@ def secondary_row(
     return SecondaryRow(metric=delta.metric, shows=shows, sentence=sentence, **bounds)
 
 
+def format_or_ability(parts: Sequence[Delta], deltas: Sequence[Delta]) -> str:
+    """Return a question where a task's rate changed, but hardly by another of its verifiers; else nothing.
+
+    A strict verifier counts answers in one form only, so its rate also changes with the form.
+    """
+    for part in parts:
+        low, high = part.estimate.low, part.estimate.high
+        if part.tier != "tier5" or low is None or high is None or low <= 0 <= high:
+            continue
+        for other in deltas:
+            is_other = other.item == part.item and other.metric.startswith(f"{part.metric}_")
+            if is_other and other.gain / part.gain < 1 / 3:
+                rates = [
+                    f"{one.definition.level(one.bridge_value)} to {one.definition.level(one.value)}"
+                    for one in (part, other)
+                ]
+                view = other.metric.removeprefix(f"{part.metric}_")
+                return f"; {part.item}: format or ability? {rates[0]}, but by {view} {rates[1]}; see both"
+    return ""
+
+
 _MUCH = 0.4
 """Share of a mean's variance from which one item is named."""
 

@@ -26,7 +26,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evaluation.bridge.companions import limited_by, needed_gain, secondary_row, verdict_on
+from evaluation.bridge.companions import (
+    format_or_ability,
+    limited_by,
+    needed_gain,
+    secondary_row,
+    verdict_on,
+)
 from evaluation.bridge.delta import Delta, change_columns
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.means import decisive_deltas, gain_interval
@@ -96,7 +102,7 @@ def _objective_verdict(
         items=tuple(dict.fromkeys(part.item for part in parts)),
         mde=estimate.mde,
         regressions=regressions,
-        why=_why(objective, estimate, verdict, regressions),
+        why=_why(objective, estimate, verdict, regressions) + format_or_ability(parts, deltas),
         secondary=secondary,
         shares=dict(estimate.shares),
         limited_by=limited_by(headline, alpha) if verdict == "undecided" else None,

@@ -16,9 +16,12 @@ from evaluation.doctor.machine import (
 )
 from evaluation.errors import ConfigError
 from evaluation.settings.config import Config, load_config
+from evaluation.settings.generation import GenerationTask
+from evaluation.settings.objectives import objective_items
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import named_stage, plan_stages, stage_suite
 from evaluation.settings.tiers import TIERS
+from evaluation.settings.verifiers import Pattern
 
 
 def examine(path: Path, stage: str | None, *, gate: bool) -> list[Check]:
@@ -39,7 +42,11 @@ def examine(path: Path, stage: str | None, *, gate: bool) -> list[Check]:
         return [Check("configuration", f"{path} cannot be used", faults), *machine]
     chosen = {stage: named_stage(plans, stage, path)} if stage else plans
     return [
-        Check("configuration", f"{path}: {', '.join(chosen)}", tuple(_uncompared(chosen.values()))),
+        Check(
+            "configuration",
+            f"{path}: {', '.join(chosen)}",
+            (*_uncompared(chosen.values()), *_formless(chosen.values())),
+        ),
         suites,
         *_check_stages(chosen, plans, gate=gate),
         *machine,
@@ -66,6 +73,31 @@ def _uncompared(plans: Iterable[StagePlan]) -> Iterable[Finding]:
                 f"stages.{plan.name}.objective: without a bridge nothing is compared with it; name a "
                 f"`stage` or a `path` in stages.{plan.name}.bridge",
             )
+
+
+def _formless(plans: Iterable[StagePlan]) -> Iterable[Finding]:
+    """Yield a warning for each objective on answers whose form no prompt shows."""
+    for plan in plans:
+        for number, objective in enumerate(plan.stage.objective):
+            key = f"stages.{plan.name}.objective.{number}"
+            items = objective_items(objective, plan.suite, key)
+            names = [name for name, task in items.items() if _shows_no_form(task)]
+            if names:
+                yield Finding(
+                    "warning",
+                    plan.name,
+                    f"{key}: {', '.join(names)}: no prompt shows the form of an answer, so a change may be "
+                    "one of format; decide on a task with solved examples (`num_fewshot`)",
+                )
+
+
+def _shows_no_form(task: object) -> bool:
+    """Return whether a base model reads no solved example, and a pattern reads its answers."""
+    return (
+        isinstance(task, GenerationTask)
+        and not (task.chat or task.num_fewshot)
+        and isinstance(task.verifiers[task.headline], Pattern)
+    )
 
 
 def _check_stages(

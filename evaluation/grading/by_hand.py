@@ -17,7 +17,7 @@ from evaluation.settings.generation import CompletionTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
-from evaluation.verification.thinking import is_closed_by, read_answer
+from evaluation.verification.thinking import answer_part
 from evaluation.verification.verdicts import Verdict, unless_unfinished
 
 
@@ -80,11 +80,11 @@ def _answers(
     folder: Path, task: CompletionTask, lines: Sequence[CompletionLine]
 ) -> list[str | None]:
     """Return the part of each completion that verifiers read; None where the thinking is unfinished."""
-    mark = task.answer_after
-    prompts = read_prompts(folder).prompts if mark else ()
-    closed = {prompt.id for prompt in prompts if is_closed_by(prompt.prompt, mark)}
+    cache = read_prompts(folder)
+    template = cache.meta.get("chat_template")
+    prompts = {prompt.id: prompt.prompt for prompt in cache.prompts}
     return [
-        read_answer(_cut(line.completion, task.stop), mark, is_required=line.id not in closed)
+        answer_part(_cut(line.completion, task.stop), prompts[line.id], task.answer_after, template)
         for line in lines
     ]
 

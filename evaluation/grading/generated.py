@@ -37,7 +37,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
-from evaluation.verification.thinking import is_closed_by, read_answer
+from evaluation.verification.thinking import answer_part
 from evaluation.verification.verdicts import unless_unfinished
 
 
@@ -72,7 +72,10 @@ def verify_task(
     keys = [sample_key(k, n) for k in entry["prompts"].values() for n in range(task.sampling.n)]
     stored, used = counted_completions(plan, store, name, entry["completions"], keys, entry["stop"])
     texts = {line.id: line.prompt for line in cache.prompts}
-    prompts = _verified(plan, store, name, task, entry["prompts"], stored, documents, texts)
+    template = cache.meta.get("chat_template")
+    prompts = _verified(
+        plan, store, name, task, entry["prompts"], stored, documents, texts, template
+    )
     rows, units = prompts_by_verifier(prompts, task.views)
     summary = {
         "group": task.group,
@@ -97,6 +100,7 @@ def _verified(
     stored: Mapping[str, StoredCompletion],
     documents: Mapping[str, DocumentLine],
     texts: Mapping[str, str],
+    template: str | None,
 ) -> list[SampledPrompt]:
     """Return the task's prompts in order, each with its samples and their verdicts."""
     verified = [
@@ -104,9 +108,8 @@ def _verified(
         for prompt, key in prompt_keys.items()
         for index in range(task.sampling.n)
     ]
-    mark = task.answer_after
     answers = [
-        read_answer(one.text, mark, is_required=not is_closed_by(texts[prompt], mark))
+        answer_part(one.text, texts[prompt], task.answer_after, template)
         for prompt, _, one in verified
     ]
     read = [

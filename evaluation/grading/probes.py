@@ -17,12 +17,7 @@ from evaluation.settings.suites import Probe
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 from evaluation.verification.checks.registry import named
-from evaluation.verification.thinking import (
-    checked_part,
-    end_of_thinking,
-    is_closed_by,
-    opens_thought,
-)
+from evaluation.verification.thinking import checked_part, end_of_thinking
 from evaluation.verification.verdicts import Verdict, unless_unfinished
 
 
@@ -30,25 +25,11 @@ def answer_parts(
     probes: Mapping[str, Probe],
     answers: Mapping[str, StoredCompletion],
     prompts: Mapping[str, str],
-    marks: Mapping[str, str | None],
+    templates: Mapping[str, str | None],
 ) -> dict[str, str | None]:
-    """Return the parts of all answers that checks read; None where the thinking is unfinished.
-
-    An answer without a mark that only the chat template has is read, unless it or its prompt opens a thought.
-
-    Args:
-        marks: What ends the model's thinking, by probe; None: all of it is the answer.
-    """
+    """Return the parts of all answers that checks read; None where the thinking is unfinished."""
     return {
-        name: checked_part(
-            answer.text,
-            marks[name],
-            is_required=opens_thought(prompts[name])
-            or (
-                probes[name].answer_after is not None
-                and not is_closed_by(prompts[name], marks[name])
-            ),
-        )
+        name: checked_part(answer.text, prompts[name], probes[name].answer_after, templates[name])
         for name, answer in answers.items()
     }
 
@@ -59,12 +40,12 @@ def answered_probes(
     """Return the stored answers to a stage's probes; raise ScoringError where one is not stored.
 
     Returns:
-        Answers by probe in the order of the suite, what ends the thinking in each (None: all of it
-        is the answer), and the summaries of the scores by name.
+        Answers by probe in the order of the suite, their chat templates, and the summaries of the
+        scores by name.
     """
     probes = plan.suite.probes
     answers: dict[str, StoredCompletion] = {}
-    marks: dict[str, str | None] = {}
+    templates: dict[str, str | None] = {}
     summaries: dict[str, Mapping[str, Any]] = {}
     for chat in entry["chats"]:
         keys = {name: sample_key(entry["prompts"][name], 0) for name in chat["probes"]}
@@ -73,9 +54,8 @@ def answered_probes(
         )
         summaries |= used
         answers |= {name: stored[key] for name, key in keys.items()}
-        for name in chat["probes"]:
-            marks[name] = end_of_thinking(probes[name].answer_after, chat["chat_template"])
-    return {name: answers[name] for name in probes}, marks, summaries
+        templates |= dict.fromkeys(chat["probes"], chat["chat_template"])
+    return {name: answers[name] for name in probes}, templates, summaries
 
 
 def probe_batch(probes: Mapping[str, Probe], parts: Mapping[str, str | None]) -> CompletionBatch:
@@ -159,17 +139,17 @@ def _rates(units: Units) -> dict[str, float | None]:
 
 
 def chats_in_file(
-    chats: Iterable[Mapping[str, Any]], marks: Mapping[str, str | None]
+    chats: Iterable[Mapping[str, Any]], probes: Mapping[str, Probe]
 ) -> list[dict[str, Any]]:
-    """Return the settings of conversations as `tier4_sft_native.json` has them.
-
-    Args:
-        marks: What ends the model's thinking, by probe.
-    """
+    """Return the settings of conversations as `tier4_sft_native.json` has them."""
     parts: list[dict[str, Any]] = []
     for chat in chats:
+        marks = {
+            name: end_of_thinking(probes[name].answer_after, chat["chat_template"])
+            for name in chat["probes"]
+        }
         shared = {k: chat[k] for k in ("chat_template", "chat_template_kwargs", "stop")}
-        for mark in dict.fromkeys(marks[name] for name in chat["probes"]):
+        for mark in dict.fromkeys(marks.values()):
             names = [name for name in chat["probes"] if marks[name] == mark]
             parts.append({"probes": names, **shared, "answer_after": mark})
     return parts

@@ -194,15 +194,15 @@ def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]
 def _verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Verify the stored answers of Tier4 by the checks that the suite has now."""
     probes = plan.suite.probes
-    answers, marks, spent = answered_probes(plan, store, entry)
-    parts = answer_parts(probes, answers, entry["texts"], marks)
+    answers, templates, spent = answered_probes(plan, store, entry)
+    parts = answer_parts(probes, answers, entry["texts"], templates)
     (verdicts,) = find_verdicts(plan, store, [probe_batch(probes, parts)])
     table = probe_table(probes, entry["texts"], answers, parts, verdicts)
     rates, units = summarize(table.to_pylist())
     content = {
         **rates,
         "unfinished": sum(part is None for part in parts.values()),
-        "chats": chats_in_file(entry["chats"], marks),
+        "chats": chats_in_file(entry["chats"], probes),
         **{key: entry[key] for key in ("data", "data_checksum")},
     }
     write = partial(write_jsonl, rows=generations(table))

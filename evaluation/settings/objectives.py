@@ -113,7 +113,7 @@ def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective
         ConfigError: The suite has nothing of the objective's tier or group, or only some of its
             tasks, or none, have the metric.
     """
-    items = _items_of(objective, suite, key)
+    items = objective_items(objective, suite, key)
     if objective.tier != "tier3":
         return objective
     tier = TIERS[objective.tier]
@@ -136,8 +136,8 @@ def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective
     return objective.model_copy(update={"metric": metric})
 
 
-def _items_of(objective: Objective, suite: Suite, key: str) -> Mapping[str, Any]:
-    """Return the slices, tasks or prompts of an objective."""
+def objective_items(objective: Objective, suite: Suite, key: str) -> Mapping[str, Any]:
+    """Return the slices, tasks or prompts of an objective; raise ConfigError where there are none."""
     tier = TIERS[objective.tier]
     items: Mapping[str, Any] = getattr(suite, tier.section)
     if not items:

@@ -16,9 +16,6 @@ class _Verifier(Settings):
     NEEDS: ClassVar[tuple[str, ...]] = ("gold",)
     """Fields of the document that it reads."""
 
-    IS_UPSTREAM: ClassVar[bool] = False
-    """Whether it gives another harness's verdicts, with their faults; it counts in no rate over verifiers."""
-
 
 class Pattern(_Verifier):
     kind: Literal["pattern"] = Field(
@@ -53,27 +50,13 @@ class Pattern(_Verifier):
         return form
 
 
-class NumberVerifier(_Verifier):
-    kind: Literal["number"] = Field(
-        description="the final answer is the gold number, as people write numbers."
-    )
-
-
-class Mathematics(_Verifier):
-    kind: Literal["mathematics"] = Field(
-        description="the final answer equals the gold answer, part by part and exactly."
-    )
-
-
 class Boxed(_Verifier):
-    IS_UPSTREAM = True
     kind: Literal["boxed"] = Field(
         description="the text of the last `\\boxed{}` equals the gold answer, both normalized."
     )
 
 
 class Minerva(_Verifier):
-    IS_UPSTREAM = True
     kind: Literal["minerva"] = Field(
         description="`Final Answer: The final answer is …` equals the gold answer, as text or "
         "by sympy (Lewkowycz et al. 2022)."
@@ -81,7 +64,6 @@ class Minerva(_Verifier):
 
 
 class MathVerify(_Verifier):
-    IS_UPSTREAM = True
     kind: Literal["math_verify"] = Field(
         description="mathematically equal to the gold answer, by math-verify."
     )
@@ -117,23 +99,13 @@ class Program(_Verifier):
 
 
 Verifier = Annotated[
-    Pattern
-    | NumberVerifier
-    | Mathematics
-    | Boxed
-    | Minerva
-    | MathVerify
-    | IFEval
-    | IFBench
-    | Program,
+    Pattern | Boxed | Minerva | MathVerify | IFEval | IFBench | Program,
     Field(discriminator="kind"),
 ]
 
 
 class Provided(Settings):
     """A provider's metric, which is computed in the provider's own environment."""
-
-    IS_UPSTREAM: ClassVar[bool] = True
 
     kind: Literal["provided"] = "provided"
     provider: str

@@ -11,11 +11,8 @@ from typing import Any
 from evaluation.errors import SourceError
 from evaluation.settings.computing import Verification
 from evaluation.settings.generation import GenerationTask
-from evaluation.settings.verifiers import Boxed, Mathematics, Pattern, Program, Verifier
-from evaluation.verification.equality import one_spelling
-from evaluation.verification.final_answers import gold_answer
-from evaluation.verification.mathematics import answer_of, spelled
-from evaluation.verification.patterns import bare
+from evaluation.settings.verifiers import Program, Verifier
+from evaluation.verification.answers import AnswerKind
 from evaluation.verification.pool import verify_all
 from evaluation.verification.registry import VERIFIERS
 from evaluation.verification.verdicts import INVALID, OUT_OF_MEMORY, OUT_OF_TIME, Verdict, shortened
@@ -63,52 +60,31 @@ def check_golds(
     ):
         view, id, (verifier, document, _) = checks[number]
         if (problem := _problem(verifier, document, verdict)) is not None:
-            is_failure = _is_failure(verifier, document, verdict)
-            (failed if is_failure else wrong).setdefault(view, {})[id] = problem
+            (failed if _is_failure(verdict) else wrong).setdefault(view, {})[id] = problem
     for view, problems in wrong.items():
         raise SourceError(_sentence(name, view, problems, list(documents)))
     for view, problems in failed.items():
         raise SourceError(_not_verified(name, view, problems, len(documents)))
 
 
-def _compared(verifier: Verifier, gold: str) -> str:
-    """Return the text that an answer is compared with, which may be empty for some verifiers."""
-    if isinstance(verifier, Pattern):
-        return bare(verifier, gold)
-    if isinstance(verifier, Mathematics):
-        return one_spelling(gold_answer(gold))
-    return spelled(answer_of(gold)) if isinstance(verifier, Boxed) else gold
-
-
-def _has_gold(verifier: Verifier) -> bool:
-    return "gold" in verifier.NEEDS or isinstance(verifier, Program)
-
-
-def _is_failure(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) -> bool:
+def _is_failure(verdict: Verdict) -> bool:
     """Return whether time, memory or the machine is at fault, not the gold."""
-    return _emptiness(verifier, document) is None and (
-        verdict.credit is None or verdict.note in (OUT_OF_TIME, OUT_OF_MEMORY)
-    )
+    return verdict.credit is None or verdict.note in (OUT_OF_TIME, OUT_OF_MEMORY)
 
 
 def _problem(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) -> str | None:
     """Return why a gold cannot be used; None if it can."""
-    if not _has_gold(verifier):
+    kind = VERIFIERS[verifier.kind]
+    if not (isinstance(kind, AnswerKind) or isinstance(verifier, Program)):  # it has no gold
         return verdict.reason if verdict.note == INVALID else None
-    if (empty := _emptiness(verifier, document)) is not None:
-        return empty
-    return None if verdict.credit == 1 else verdict.reason
-
-
-def _emptiness(verifier: Verifier, document: Mapping[str, Any]) -> str | None:
-    """Return how a gold is empty; None if it is not, or the verifier has none."""
-    if not _has_gold(verifier):
-        return None
-    gold = "" if document["gold"] is None else str(document["gold"])
-    if not gold.strip():
+    if document["gold"] is None or not str(document["gold"]).strip():
         return "it is empty"
-    if not _compared(verifier, gold).strip():
-        return f"{gold!r} is empty when it is compared, so that an empty answer would be right"
+    if verdict.credit != 1:
+        return verdict.reason
+    if isinstance(kind, AnswerKind) and not kind.bare(verifier, verdict.answer or "").strip():
+        return (
+            f"{document['gold']!r} is empty when it is compared, so an empty answer would be right"
+        )
     return None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from evaluation.errors import CacheError
 from evaluation.settings.verifiers import IFBench, IFEval
 from evaluation.verification.nltk_data import NEEDED_BY, RESOURCES
-from evaluation.verification.verdicts import Verdict, VerifierKind, shortened
+from evaluation.verification.verdicts import JudgedKind, Verdict, shortened
 
 
 def _verify(settings: IFEval | IFBench, document: Mapping[str, Any], completion: str) -> Verdict:
@@ -114,5 +114,5 @@ def _load() -> None:
         _library(kind)
 
 
-INSTRUCTIONS = VerifierKind(_verify, lambda *_: "Some text.", _load)
+INSTRUCTIONS = JudgedKind(_verify, lambda *_: "Some text.", _load)
 """Its `right` text may be any: verifying it shows whether instructions and arguments are valid."""

@@ -19,7 +19,7 @@ from evaluation.settings.verifiers import Program
 from evaluation.verification.livecodebench import METADATA, as_function, method_of, problem_tests
 from evaluation.verification.sandbox.model import Limits, Tests
 from evaluation.verification.sandbox.run import run_program
-from evaluation.verification.verdicts import Verdict, VerifierKind
+from evaluation.verification.verdicts import JudgedKind, Verdict
 
 _MOST_CHARACTERS = 1 << 20
 """Longest completion that is run."""
@@ -92,4 +92,4 @@ def _called_names(source: str) -> Iterator[str]:
             yield node.func.id
 
 
-PROGRAM = VerifierKind(_verify, _canonical)
+PROGRAM = JudgedKind(_verify, _canonical)

@@ -5,20 +5,15 @@ from typing import Any
 
 from evaluation.settings.checks import Check
 from evaluation.settings.verifiers import Verifier
+from evaluation.verification.answers import BOXED, MATH_VERIFY, MINERVA, PATTERN, AnswerKind
 from evaluation.verification.checks.registry import MODELS as CHECK_MODELS
 from evaluation.verification.checks.registry import verify_check
-from evaluation.verification.final_answers import MATHEMATICS
 from evaluation.verification.instructions import INSTRUCTIONS
-from evaluation.verification.mathematics import BOXED, MATH_VERIFY, MINERVA
-from evaluation.verification.numbers import NUMBER
-from evaluation.verification.patterns import PATTERN
 from evaluation.verification.programs import PROGRAM
-from evaluation.verification.verdicts import Verdict, VerifierKind
+from evaluation.verification.verdicts import JudgedKind, Verdict
 
-VERIFIERS: Mapping[str, VerifierKind] = {
+VERIFIERS: Mapping[str, AnswerKind | JudgedKind] = {
     "pattern": PATTERN,
-    "number": NUMBER,
-    "mathematics": MATHEMATICS,
     "boxed": BOXED,
     "minerva": MINERVA,
     "math_verify": MATH_VERIFY,

@@ -3,96 +3,69 @@
 import re
 import textwrap
 
-ENDS = (
-    "</think>",
-    "</thinking>",
-    "</thought>",
-    "</reasoning>",
-    "</analysis>",
-    "</reflection>",
-    "<|end_of_thought|>",
-    "<unused95>",
-    "</seed:think>",
-    "[/THINK]",
-    "<|END_THINKING|>",
-    "◁/think▷",
-    "<|channel|>final<|message|>",
-)
-"""Marks that end a model's thinking, as chat templates write them."""
-
-_OPENINGS = re.compile(
-    r"<(?:think|thinking|thought|reasoning|analysis|reflection|seed:think)>|<\|begin_of_thought\|>"
-    r"|<unused94>|\[THINK\]|<\|START_THINKING\|>|◁think▷|<\|channel\|>analysis<\|message\|>"
-)
-_CLOSED = re.compile(
-    r"\A(?:(?!<think>|`).)*?(?:(?:\A|\n)[^\S\n]*</think>|</think>[^\S\n]*(?=\n|\Z))", re.DOTALL
-)
-_EMPTY = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>\s*</\1>[^\S\n]*")
+THOUGHTS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<reasoning>": "</reasoning>",
+    "<|begin_of_thought|>": "<|end_of_thought|>",
+    "<unused94>": "<unused95>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+    "◁think▷": "◁/think▷",
+    "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",
+}
+"""Marks that begin a thought, as chat templates write them, with those that end it."""
 
 
 def end_of_thinking(answer_after: str | None, template: str | None) -> str | None:
     """Return the suite's own mark that ends the thinking, or else the one in the chat template."""
-    return answer_after or next((mark for mark in ENDS if mark in (template or "")), None)
+    return answer_after or next((end for end in THOUGHTS.values() if end in (template or "")), None)
 
 
-def read_answer(completion: str, mark: str | None, *, is_required: bool = True) -> str | None:
-    """Return the part of a completion that verifiers read: what follows the last mark, or all without one.
+def answer_part(
+    completion: str, prompt: str, answer_after: str | None, template: str | None
+) -> str | None:
+    """Return what follows the thinking in a completion; all of it without thinking, None if unfinished.
 
-    Without a mark of the suite or template, that is what follows a thought with which the completion
-    begins. lm-evaluation-harness's `think_end_token` cuts in the same way where the mark occurs, but
-    for indentation. None stands for thinking that is unfinished: the mark does not occur, or a thought
-    is opened and not closed.
+    Thinking is unfinished where the prompt or the completion begins a thought whose end never comes, and
+    where `answer_after` names a mark that neither of them has.
 
     Args:
-        is_required: Whether a completion without the mark has no answer, even if it opens no thought.
+        template: The chat template, whose own mark counts where the suite names none.
     """
-    if mark is not None and mark in completion:
-        return _from_first_line(completion.rpartition(mark)[2])
-    if mark is not None and is_required:
+    mark = end_of_thinking(answer_after, template)
+    if mark is None or mark not in completion:
+        if answer_after and not prompt.rstrip().endswith(answer_after):
+            return None
+        begun = (prompt.rstrip(), str.endswith), (completion.lstrip(), str.startswith)
+        opening = next((one for text, opens in begun for one in THOUGHTS if opens(text, one)), None)
+        if opening is None:
+            return completion
+        mark = THOUGHTS[opening]
+        if mark not in completion:
+            return None
+    return _without_empty_lines(completion.rpartition(mark)[2])
+
+
+def checked_part(
+    response: str, prompt: str, answer_after: str | None, template: str | None
+) -> str | None:
+    """Return the part of a response that checks of probes read; None where the thinking is unfinished.
+
+    It is without white space around it, and without indentation that all lines share. Where neither suite
+    nor template ends a thought, it is part of the response: the model was not asked to think.
+    """
+    answer = answer_part(response, prompt, answer_after, template)
+    if answer is None:
         return None
-    return _behind_thought(completion)
+    if end_of_thinking(answer_after, template) is None:
+        answer = response
+    return textwrap.dedent(answer.strip("\n")).strip()
 
 
-def _behind_thought(completion: str) -> str | None:
-    """Return what follows a thought with which a completion begins; None where no known mark ends it.
-
-    The prompt may have begun the thought: then only its end is in the completion, on a line's border.
-    """
-    if _OPENINGS.match(completion.lstrip()) is None:
-        closed = _CLOSED.match(completion)
-        return completion if closed is None else _from_first_line(completion[closed.end() :])
-    ends = [completion.rfind(end) + len(end) for end in ENDS if end in completion]
-    return _from_first_line(completion[max(ends) :]) if ends else None
-
-
-def _from_first_line(text: str) -> str:
+def _without_empty_lines(text: str) -> str:
     """Return a text without empty lines at its beginning; the body of a function keeps its indentation."""
     empty = re.match(r"\s*\n", text)
     return text[empty.end() :] if empty else text.lstrip()
-
-
-def opens_thought(prompt: str) -> bool:
-    """Return whether a prompt ends with the beginning of a thought, as some chat templates do."""
-    end = prompt.rstrip()[-40:]
-    return any(match.end() == len(end) for match in _OPENINGS.finditer(end))
-
-
-def is_closed_by(prompt: str, mark: str | None) -> bool:
-    """Return whether a prompt already ends the thinking, as templates do that turn it off."""
-    return mark is not None and prompt.rstrip().endswith(mark)
-
-
-def checked_part(response: str, mark: str | None, *, is_required: bool) -> str | None:
-    """Return the part of a response that checks of probes read; None where the thinking is unfinished.
-
-    It is without an empty thought, white space around it, and indentation that all lines share. Without
-    a mark, a thought is part of the response: the model was not asked to think.
-
-    Args:
-        is_required: Whether a response without the mark has no answer, even if it opens no thought.
-    """
-    answer = read_answer(response, mark, is_required=is_required)
-    if answer is None:
-        return None
-    answer = response if mark is None else answer
-    return textwrap.dedent(_EMPTY.sub("", answer).strip("\n")).strip()

@@ -32,20 +32,16 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class VerifierKind:
-    """A kind of verifier.
+class JudgedKind:
+    """A kind of verifier that judges an answer as a whole, such as a program.
 
-    `verify` takes a verifier's settings, a prompt's document and a completion cut at its stop strings.
     `right` returns a correct completion for a document (None if it has none), with which golds are
-    checked before anything is generated. `load` imports slow libraries in advance. `bare` maps all
-    spellings of a wrong answer that the kind counts as the same to one text; None if answers are not
-    values, such as programs.
+    checked before anything is generated. `load` imports slow libraries in advance.
     """
 
     verify: Callable[[Any, Mapping[str, Any], str], Verdict]
     right: Callable[[Any, Mapping[str, Any]], str | None]
     load: Callable[[], None] | None = None
-    bare: Callable[[Any, str], str] | None = None
 
 
 def different(answer: str, gold: str) -> str:

@@ -1,6 +1,7 @@
 """What doctor says of generated answers: what their programs and data need."""
 
 import pytest
+import yaml
 
 from evaluation.errors import SandboxError
 from tests.doctor.conftest import look, only
@@ -57,3 +58,13 @@ def test_a_provider_that_is_not_installed_is_named_once(world: World) -> None:
     check = look(world)["answers"]
     assert check.summary == "stage2: one, two"
     assert "lighteval is not installed" in only(check, "fault")
+
+
+def test_warns_of_an_objective_whose_prompts_show_no_form(world: World) -> None:
+    shown = {"num_fewshot": 1, "answer": " a", "fewshot_examples": [{"question": "1 + 1?"}]}
+    world.change_suite("sft", generation_tasks={"bare": TASK, "shown": {**TASK, **shown}})
+    stages = yaml.safe_load(world.config.read_text())["stages"]
+    stages["stage2"]["objective"] = [{"tier": "tier5", "want": "improve", "margin": 0.0}]
+    world.change(stages=stages)
+    sentence = only(look(world)["configuration"], "warning")
+    assert "stages.stage2.objective.0: bare: " in sentence

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from evaluation.errors import CacheError
+from evaluation.settings.suites import load_suite
 from evaluation.settings.verifiers import (
     Boxed,
     IFBench,
@@ -19,24 +20,27 @@ from evaluation.settings.verifiers import (
     Verifier,
 )
 from evaluation.verification import nltk_data
-from evaluation.verification.mathematics import answer_of, spelled
+from evaluation.verification.math_spelling import last_boxed, math_spelling
 from evaluation.verification.registry import VERIFIERS, verify
+from tests.conftest import ROOT
 from tests.tables import cases
+
+SUITES = ROOT / "task_suites"
 
 
 @pytest.mark.parametrize(("text", "inside"), cases("verification/verifiers", "boxes"))
 def test_last_box(text: str, inside: str | None) -> None:
-    assert answer_of(text) == (text if inside is None else inside)
+    assert last_boxed(text) == inside
 
 
 @pytest.mark.parametrize(("one", "other"), cases("verification/verifiers", "same_spelling"))
 def test_same_spelling(one: str, other: str) -> None:
-    assert spelled(one) == spelled(other)
+    assert math_spelling(one) == math_spelling(other)
 
 
 @pytest.mark.parametrize(("one", "other"), [("1/3", "1/2"), ("x = y = 5", "5"), ("12", "1 + 2")])
 def test_other_answer(one: str, other: str) -> None:
-    assert spelled(one) != spelled(other)
+    assert math_spelling(one) != math_spelling(other)
 
 
 IGNORED = (",", r"\$", r"(?s).*#### ", r"\.$")
@@ -67,6 +71,29 @@ def test_what_is_found_and_what_it_is_worth(
     verdict = verify(SETTINGS[settings], {"gold": gold}, completion)
     assert (verdict.credit, verdict.answer) == (credit, answer)
     assert bool(verdict.reason) == (credit == 0)
+
+
+@pytest.mark.parametrize(
+    ("completion", "first", "cautious"), cases("verification/verifiers", "letters")
+)
+def test_letters_in_a_chat(completion: str, first: str | None, cautious: str | None) -> None:
+    verifiers = load_suite(SUITES, "benchmarks_chat").generation_tasks["mmlu_pro_chat"].verifiers
+    found = [verify(verifiers[name], {"gold": "C"}, completion) for name in ("answer", "cautious")]
+    assert [verdict.answer for verdict in found] == [first, cautious]
+    assert [verdict.credit for verdict in found] == [first == "C", cautious == "C"]
+
+
+@pytest.mark.parametrize(
+    ("task", "ending"),
+    [("gsm8k_8shot", "#### {}"), ("gsm8k", "#### {}"), ("gsm8k_cot", "The answer is {}.")],
+)
+def test_a_run_on_changes_no_few_shot_headline(task: str, ending: str) -> None:
+    suite = load_suite(SUITES, "stage3_verified" if task == "gsm8k_8shot" else "benchmarks_base")
+    settings = suite.generation_tasks[task]
+    headline = settings.verifiers[settings.headline]
+    answer, run_on = f" 9+9 = 18.\n{ending.format(18)}", f"\n\nExercise 2\n{ending.format(7)}"
+    credits = [verify(headline, {"gold": gold}, answer + run_on).credit for gold in ("18", "7")]
+    assert credits == [1, 0]
 
 
 def test_reads_a_long_completion_once() -> None:

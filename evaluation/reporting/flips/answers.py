@@ -70,8 +70,8 @@ def probe_answers(
         if any(check.note == UNFINISHED for check in entry.checks.values()):
             why = ["the model's thinking is unfinished"]
         elif generation and entry.id in probes:
-            mark = marks.get(entry.id)
-            text = checked_part(generation.response, mark, is_required=False) or ""
+            end = marks.get(entry.id)  # it stands for the template that it may be from
+            text = checked_part(generation.response, generation.prompt, None, end) or ""
             why = list(explanations(probes[entry.id].checks, passed, text))
         answer = {
             "text": cut(generation.response if generation else missing),
