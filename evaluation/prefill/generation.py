@@ -28,6 +28,7 @@ from evaluation.prefill.prompts import (
     encode_prompts,
     prompts_meta,
     render_chat,
+    warn_of_lost,
     warn_of_unread,
 )
 from evaluation.prefill.provided import provided_prompts
@@ -152,6 +153,10 @@ def _tokenized(
         else render_chat(tokenizer, template or "", variables, prompt.id, prompt.turns)
         for prompt in task_prompts.prompts
     ]
+    turns = zip((prompt.turns for prompt in task_prompts.prompts), texts, strict=True)
+    warn_of_lost(
+        f"generation_tasks.{name}", ((one, text) for one, text in turns if not isinstance(one, str))
+    )
     encoded = encode_prompts(plan, tokenizer, texts)
     rows, too_long = [], []
     for prompt, text, tokens in zip(task_prompts.prompts, texts, encoded, strict=True):

@@ -6,7 +6,7 @@ get the same token ids and stop at the same tokens and strings, whatever their o
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -111,6 +111,8 @@ def _probe_rows(
         )
         for name, probe in probes.items()
     ]
+    for (name, probe), text in zip(probes.items(), texts, strict=True):
+        warn_of_lost(f"probes.{name}", [(probe.messages, text)])
     tokens = encode_prompts(plan, tokenizer, texts)
     return [
         {
@@ -216,6 +218,28 @@ def warn_of_unread(key: str, template: str, variables: Mapping[str, Any]) -> Non
         log.warning(
             "%s.chat_template_kwargs: the chat template reads no %s; prompts are the same without it",
             *(key, ", ".join(unread)),
+        )
+
+
+def warn_of_lost(key: str, chats: Iterable[tuple[Sequence[Message], str]]) -> None:
+    """Log which messages' text the rendered prompts lack: templates may drop an earlier turn's thinking.
+
+    Args:
+        key: Place of the item in the suite.
+        chats: Conversations, each with its prompt.
+    """
+    lost = [
+        (number, message)
+        for messages, text in chats
+        for number, message in enumerate(messages)
+        if " ".join(message.content.split()) not in " ".join(text.split())
+    ]
+    if lost:
+        number, message = lost[0]
+        log.warning(
+            "%s: the chat template leaves out text of %d messages (the first: message %d of a prompt, "
+            "%s's, %.60r); write it otherwise, or %s",
+            *(key, len(lost), number, message.role, message.content, _ANOTHER),
         )
 
 

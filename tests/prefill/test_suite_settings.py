@@ -8,11 +8,11 @@ import pytest
 from evaluation.errors import ConfigError
 from evaluation.prefill.caches import PromptCache, read_prompts
 from evaluation.prefill.generation import prefill_generation_task
-from evaluation.prefill.prompts import prefill_probes, warn_of_unread
+from evaluation.prefill.prompts import prefill_probes, warn_of_lost, warn_of_unread
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
-from evaluation.settings.suites import Suite
+from evaluation.settings.suites import Message, Suite
 from tests.settings.test_wrong_settings import suite_files
 from tests.workflow.world import write_rows
 
@@ -188,3 +188,18 @@ def test_a_misspelt_variable_is_told(
 ) -> None:
     warn_of_unread("probes.a", "{% if enable_thinking %}<think>{% endif %}", {name: True})
     assert (f"reads no {name}" in caplog.text) != is_read
+
+
+def test_names_text_of_messages_that_a_prompt_lacks(caplog: pytest.LogCaptureFixture) -> None:
+    """As templates that drop the thinking of earlier turns; white space may differ."""
+    asked = Message(role="user", content="2 + 2?")
+    solved = Message(role="assistant", content="<think>4, I think.</think>\n\n4")
+    warn_of_lost(
+        "generation_tasks.sums",
+        [([asked, solved], "user: 2 +\n2? you: <think>4, I think.</think> 4")],
+    )
+    assert not caplog.text
+    warn_of_lost("generation_tasks.sums", [([asked, solved], "user: 2 + 2? you: 4")] * 2)
+    assert len(caplog.records) == 1
+    assert "generation_tasks.sums" in caplog.text
+    assert "4, I think." in caplog.text
