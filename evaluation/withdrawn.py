@@ -22,11 +22,8 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("value", "every-eval-ever"): "`every_eval_ever convert lm_eval` reads `--format lm-eval`",
     ("value", "hf-eval-results"): "write `.eval_results/*.yaml` with the values of summary.csv",
     ("option", "--hub-task"): "write `.eval_results/*.yaml` with the values of summary.csv",
-    ("command", "curriculum"): "take ids by `pass_rate` from generation/TASK/prompts.parquet",
-    (
-        "value",
-        "number",
-    ): "take `pattern` with lm-eval's filters, as `gsm8k` has them, or `math_verify`",
+    ("command", "curriculum"): "take ids by the credits in generation/TASK/results.jsonl",
+    ("value", "number"): "take `pattern` with lm-eval's filters as `gsm8k` has, or `math_verify`",
     ("value", "mathematics"): "take `math_verify`, with `boxed` or `minerva` beside it",
     ("value", "pass_rate_number"): "name `pass_rate`, that of the primary verifier",
     ("value", "pass_rate_mathematics"): "name `pass_rate`, that of the primary verifier",
@@ -39,6 +36,9 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("key", "processes"): "a checkpoint has one GPU; for many completions set `engine: vllm`",
     ("key", "merges"): "write the mean with `merge`, and list its folder in `checkpoints`",
     ("option", "--merge"): "write the mean with the command `merge`, and list it as a step",
+    ("option", "--checkpoint"): "write `--step STEP` or `--bridge`",
+    ("option", "--engine-version"): "write the version into the name: `--engine 'sglang 0.5'`",
+    ("option", "--forget"): "remove imported.json of the checkpoint's scores, and run `score`",
     ("command", "completion"): "`shtab` and `argcomplete` complete any program that uses argparse",
     ("command", "import-hf"): "list the Hugging Face folder in `checkpoints` as it is",
 }

@@ -1,107 +1,165 @@
-"""Verify completions of any source, in a file, as a stage's task verifies its own."""
+"""Completions in a file: verified as a stage's task verifies its own, or stored as a checkpoint's.
 
-from collections.abc import Mapping, Sequence
-from itertools import islice
+A file has lines of this workflow, or batch output of OpenAI's API or `vllm run-batch`:
+
+{"id": "gsm8k/0", "sample": 0, "completion": "…"}
+{"custom_id": "gsm8k/0", "response": {"body": {"choices": [{"text": "…", "finish_reason": "stop"}]}}}
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Container
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
+
+from evaluation.checkpoints.contents import Contents
+from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
-from evaluation.grading.completions import group_samples, prompts_by_verifier, summarize_task
-from evaluation.grading.verdicts import AnswerJob, check_errors, run_verifiers
-from evaluation.prefill.caches import read_documents, read_prompts
-from evaluation.prefill.entries import read_meta
+from evaluation.dependencies.places import Plans, places_in
+from evaluation.dependencies.steps import SCORE
+from evaluation.errors import ResultsError, ScoringError
+from evaluation.files import write_json
+from evaluation.fingerprints import fingerprint
+from evaluation.grading.completions import SampledPrompt, prompt_units, summarize_task
+from evaluation.grading.generated import verify_samples
+from evaluation.grading.verdicts import find_verdicts
+from evaluation.input_files import read_lines
+from evaluation.prefill.caches import PromptCache, read_documents, read_prompts
+from evaluation.prefill.tokenizers import stage_tokenizer
+from evaluation.records import record_path
+from evaluation.results.files import FileModel, parse_json, parse_model, unusable
+from evaluation.results.tier_files import Count
+from evaluation.scoring import stored_completions as stored
 from evaluation.scoring.answers import cut
-from evaluation.scoring.completion_files import CompletionLine, read_completions
-from evaluation.scoring.stored_completions import StoredCompletion
+from evaluation.scoring.imported_completions import IMPORTED, import_key, imports_of
 from evaluation.settings.generation import CompletionTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
-from evaluation.verification.thinking import answer_part
-from evaluation.verification.verdicts import Verdict, unless_unfinished
+from evaluation.store import ScoreStore, StoredScore
+
+_AGAIN = "write it again"
 
 
-def verify_by_hand(
+class CompletionLine(FileModel):
+    """What was written after a prompt; `stop_reason` is in the words of the engine."""
+
+    id: str
+    completion: str
+    sample: Count | None = None
+    stop_reason: str | None = None
+
+
+def read_completions(path: Path, ids: Container[str]) -> dict[tuple[str, int], CompletionLine]:
+    """Return a file's lines by prompt and sample; raise ResultsError for one that cannot be used."""
+    lines, counts = dict[tuple[str, int], CompletionLine](), Counter[str]()
+    for number, text in read_lines(path, ResultsError, "JSONL of `id` and `completion`"):
+        where = path.with_name(f"{path.name}, line {number}")
+        for row in _rows(where, text) if text.strip() else ():
+            line = parse_model(where, json.dumps(row), CompletionLine, _AGAIN)
+            key = line.id, counts[line.id] if line.sample is None else line.sample
+            if line.id not in ids or key in lines:
+                what = "appears twice" if key in lines else "is of no prompt of the task"
+                raise unusable(where, f"sample {key[1]} of {line.id!r} {what}", _AGAIN)
+            lines[key] = line
+            counts[line.id] += 1
+    if not lines:
+        raise unusable(path, "it holds no completions", _AGAIN)
+    return lines
+
+
+def _rows(where: Path, text: bytes) -> list[dict[str, Any]]:
+    """Return a line's completions as lines of this workflow; raise ResultsError for a failed request."""
+    row = parse_json(where, text, _AGAIN)
+    if "custom_id" not in row:
+        return [row]
+    try:
+        choices = sorted(
+            row["response"]["body"]["choices"], key=lambda choice: int(choice["index"])
+        )
+        texts = [(_text(choice), choice["finish_reason"]) for choice in choices]
+    except (KeyError, TypeError, ValueError):
+        failed = str(row.get("error") or row.get("response"))[:200]
+        raise unusable(where, f"this request failed ({failed})", "send it again") from None
+    return [{"id": row["custom_id"], "completion": text, "stop_reason": why} for text, why in texts]
+
+
+def _text(choice: dict[str, Any]) -> Any:
+    """Return a choice's text, which a model that only called tools or did not end its thinking lacks."""
+    text = choice["text"] if "text" in choice else choice["message"]["content"]
+    is_ended = choice["finish_reason"] in ("length", "stop", "tool_calls", "function_call")
+    return "" if text is None and is_ended else text
+
+
+def verify_file(
     plan: StagePlan, name: str, path: Path
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Verify completions of a file, cut at stop strings; return the lines with verdicts, and a summary.
+) -> tuple[list[SampledPrompt], dict[str, Any]]:
+    """Return a file's completions with verdicts, cut at the task's stop strings, and their summary.
 
-    Args:
-        path: JSONL file of completions in one of the formats of `completion_files`, or `-`.
-
-    Raises:
-        ResultsError: The file does not hold completions of the task.
-        CacheError: The task is not prefilled as the configuration describes it now.
-        ScoringError: A prompt has fewer completions than another, or a verifier failed on all.
+    Raises EvaluationError where the file or the task's cache is at fault, or a verifier failed on all.
     """
-    folder = plan.cache_folder("tier5", name)
-    check_current(CacheStates(), CacheEntry(plan, "tier5", name, folder))
-    documents, texts_of = read_documents(folder), read_prompts(folder).prompts
-    task = settled_task(plan.suite.generation_tasks[name], read_meta(folder))
-    lines = read_completions(path, {prompt.id: prompt.prompt for prompt in texts_of}).lines
-    answers = _answers(folder, task, lines)
-    texts = [answer or "" for answer in answers]
-    jobs: list[AnswerJob] = [
-        (verifier, documents[line.id].document, text)
-        for verifier in task.views.values()
-        for line, text in zip(lines, texts, strict=True)
-    ]
-    outcomes = dict(run_verifiers(plan, jobs))
-    in_order = (
-        unless_unfinished(outcomes[number], answers[number % len(lines)] is None)
-        for number in range(len(jobs))
-    )
-    verdicts = {view: list(islice(in_order, len(lines))) for view in task.views}
-    completions = [
-        (line.id, line.sample, StoredCompletion(text, "unknown", 0, 0))
-        for line, text in zip(lines, texts, strict=True)
-    ]
-    prompts = group_samples(completions, verdicts, documents)
-    summary = summarize_task(prompts, prompts_by_verifier(prompts, task.views)[1], task.views)
+    task, cache = _prefilled(plan, name)
+    documents, samples = read_documents(plan.cache_folder("tier5", name)), []
+    for key, line in read_completions(path, documents).items():
+        text = cut(line.completion, task.stop)
+        text = line.completion if text is None else text
+        samples.append((*key, stored.StoredCompletion(text, "unknown", 0, 0)))
+    with TemporaryDirectory() as folder:
+        store = ScoreStore(Path(folder), "a file")
+        find = partial(find_verdicts, plan, store, TIERS["tier5"], name)
+        prompts = verify_samples(task, cache, documents, samples, find)
+    summary = summarize_task(prompts, prompt_units(prompts, task.views), task.views)
     for unknown in TIERS["tier5"].metrics:  # how a completion ended, and its number of tokens
         summary.pop(unknown.key, None)
     summary["prompts_without_completion"] = len(documents) - len(prompts)
-    rows = [_row(line, verdicts, number) for number, line in enumerate(lines)]
-    return rows, {"task": name, "primary": task.headline, **summary}
+    return prompts, {"task": name, "primary": task.headline, **summary}
 
 
-def _row(
-    line: CompletionLine, verdicts: Mapping[str, Sequence[Verdict]], number: int
-) -> dict[str, Any]:
-    return {
-        "id": line.id,
-        "sample": line.sample,
-        "completion": line.completion,
-        "verdicts": {view: _shown(of_view[number]) for view, of_view in verdicts.items()},
-    }
+def import_file(plans: Plans, subject: Subject, name: str, path: Path, engine: str) -> None:
+    """Store a file's completions as a checkpoint's; raise EvaluationError as `verify_file` does.
+
+    The next run scores it again, by the store: the records of its scores are removed in all stages.
+    """
+    task, cache = _prefilled(subject.plan, name)
+    prompts = {prompt.id: prompt for prompt in cache.prompts}
+    lines = read_completions(path, prompts)
+    if wrong := {(id, n) for id in prompts for n in range(task.sampling.n)} ^ lines.keys():
+        raise ScoringError(
+            f"{name}: {len(wrong)} samples are missing or not requested, such as {min(wrong)}; give "
+            f"{task.sampling.n} of each prompt, or edit `limit` or `sampling.n` of the task"
+        )
+    tokens = stage_tokenizer(subject.plan).encode([line.completion for line in lines.values()])
+    rows = []
+    for ((id, index), line), ids in zip(lines.items(), tokens, strict=True):
+        # Where nothing says more, a completion that fills the limit was cut off.
+        is_full = line.stop_reason is None and len(ids) >= prompts[id].max_new_tokens
+        reason = "length" if is_full or line.stop_reason in ("length", "max_tokens") else "eos"
+        key = stored.sample_key(stored.prompt_key(prompts[id]), index)
+        row = (key, line.completion, reason, len(prompts[id].tokens), len(ids), [*ids])
+        rows.append(dict(zip(stored.COMPLETIONS.names, row, strict=True)))
+    stops = [*task.stop, *cache.meta["end_strings"]]
+    summary = {"seconds": 0.0, "tokens_processed": 0, "packages": {}, stored.STOP: stops}
+    score = StoredScore(pa.Table.from_pylist(rows, stored.COMPLETIONS), summary)
+    origin = {"engine": engine, "file": path.name, "checksum": fingerprint(rows)}
+    identity = Contents(Path(subject.plan.config.results)).identity(subject.open())
+    store = ScoreStore(subject.plan.scores, identity)
+    store.put_part(*import_key(name, origin), score)
+    store.pack()
+    write_json(store.folder / IMPORTED, {**imports_of(store), name: origin})
+    for place in (
+        place for plan in plans.values() for place in places_in("checkpoint", plan, plans)
+    ):
+        if os.path.realpath(place.subject.checkpoint) == os.path.realpath(subject.checkpoint):
+            record_path(place.folder, SCORE).unlink(missing_ok=True)
 
 
-def _answers(
-    folder: Path, task: CompletionTask, lines: Sequence[CompletionLine]
-) -> list[str | None]:
-    """Return the part of each completion that verifiers read; None where the thinking is unfinished."""
+def _prefilled(plan: StagePlan, name: str) -> tuple[CompletionTask, PromptCache]:
+    folder = plan.cache_folder("tier5", name)
+    check_current(CacheStates(), CacheEntry(plan, "tier5", name, folder))
     cache = read_prompts(folder)
-    template = cache.meta.get("chat_template")
-    prompts = {prompt.id: prompt.prompt for prompt in cache.prompts}
-    return [
-        answer_part(_cut(line.completion, task.stop), prompts[line.id], task.answer_after, template)
-        for line in lines
-    ]
-
-
-def _shown(verdict: Verdict) -> dict[str, Any]:
-    note = {"note": verdict.note} if verdict.note else {}
-    return {"credit": verdict.credit, "answer": verdict.answer, "reason": verdict.reason, **note}
-
-
-def _cut(completion: str, stops: Sequence[str]) -> str:
-    shortened = cut(completion, stops)
-    return completion if shortened is None else shortened
-
-
-def check_verified(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Check how many lines of `verify_by_hand` could not be verified; raise ScoringError for too many."""
-    places = [f"sample {row['sample']} of {row['id']}" for row in rows]
-    for view in rows[0]["verdicts"]:
-        verdicts = [Verdict(**row["verdicts"][view]) for row in rows]
-        check_errors(view, places, verdicts, plan.config.verification.max_error_share)
+    return settled_task(plan.suite.generation_tasks[name], cache.meta), cache

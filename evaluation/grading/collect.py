@@ -6,8 +6,7 @@ summarizes them, so a JSON's existence proves that the whole tier was written.
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +28,7 @@ from evaluation.results.read import read_tier
 from evaluation.results.verified_files import FOLDER
 from evaluation.scoring.external import LINE, command_name
 from evaluation.settings.groups import group_weights
-from evaluation.settings.tiers import TIERS, Tier
+from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 
 
@@ -60,52 +59,42 @@ def _store(subject: Subject, score: Record) -> ScoreStore:
 
 def _write_tiers(subject: Subject, store: ScoreStore, about: Mapping[str, Any]) -> list[Path]:
     summarized = {name: _summarize(subject, store, name, about) for name in subject.plan.tiers}
-    files = []
-    for tier_name, summary in summarized.items():
-        tier = TIERS[tier_name]
-        writers = {tier.items_file: summary.write_items, **summary.others}
-        for name, write in writers.items():
-            if write is None:
-                (subject.folder / name).unlink(missing_ok=True)
-            else:
-                write(subject.folder / name)
-                files.append(subject.folder / name)
-        is_external, units = "external" in about["tiers"][tier_name], summary.units
-        with _blamed_on_command(subject, tier):
-            units = units_of_files(tier, summary.content, subject.folder) if is_external else units
-            files += write_units(tier, subject.folder, units)
-            write_json(subject.folder / tier.summary_file, summary.content)
-            files.append(subject.folder / tier.summary_file)
+    folder, files = subject.folder, list[Path]()
+    for name, summary in summarized.items():
+        tier, is_external = TIERS[name], "external" in about["tiers"][name]
+        for path, write in {tier.items_file: summary.write_items, **summary.others}.items():
+            if write is not None:
+                write(folder / path)
+                files.append(folder / path)
+            elif path != tier.units_file:
+                (folder / path).unlink(missing_ok=True)
+        try:
+            units = summary.units
+            units = units_of_files(tier, summary.content, folder) if is_external else units
+            files += write_units(tier, folder, units)
+            write_json(folder / tier.summary_file, summary.content)
+            files.append(folder / tier.summary_file)
             if is_external:
-                read_tier(subject.folder, tier_name)
+                read_tier(folder, name)
+        except ResultsError as error:
+            said = str(error).replace(f"{folder}/", "").replace(tier.units_file, tier.items_file)
+            what = said.partition("; ")[0]
+            raise CommandError(
+                f"stages.{subject.plan.name}.command: its {what}; correct what the command writes"
+            ) from None
     return files
-
-
-@contextmanager
-def _blamed_on_command(subject: Subject, tier: Tier) -> Iterator[None]:
-    """Raise CommandError where an external program wrote files that cannot be read."""
-    folder = subject.folder
-    try:
-        yield
-    except ResultsError as error:
-        said = str(error).replace(f"{folder}/", "").replace(tier.units_file, tier.items_file)
-        what = said.partition("; ")[0]
-        raise CommandError(
-            f"stages.{subject.plan.name}.command: its {what}; correct what the command writes"
-        ) from None
 
 
 def _summarize(
     subject: Subject, store: ScoreStore, name: str, about: Mapping[str, Any]
 ) -> TierFiles:
-    entry = about["tiers"][name]
+    entry, top = about["tiers"][name], dict[str, Any]()
     if "external" in entry:
         tier = _external_tier(subject, store, name, about)
-        return replace(tier, content={**tier.content, **_groups(subject, name, tier.content)})
-    tier = SUMMARIZERS[name](subject.plan, store, entry)
-    top = header(subject, name, about, tier.summaries, tier.counts)
-    groups = _groups(subject, name, tier.content)
-    return replace(tier, content={**top, **groups, **tier.content})
+    else:
+        tier = SUMMARIZERS[name](subject.plan, store, entry)
+        top = header(subject, name, about, tier.summaries, tier.counts)
+    return replace(tier, content={**top, **tier.content, **_groups(subject, name, tier.content)})
 
 
 def _external_tier(

@@ -1,33 +1,27 @@
 """Summarize a Tier5 task's completions and verdicts: rates, pass@k and strata."""
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from evaluation.errors import ScoringError
-from evaluation.grading.units import prompt_units
+from evaluation.grading.units import floats
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.pass_at_k import majority, pass_at_k, powers
 from evaluation.metrics.rates import TRUNCATED
 from evaluation.metrics.value_interval import Interval, interval
 from evaluation.metrics.variance import Floats
 from evaluation.prefill.caches import DocumentLine
-from evaluation.results.columns import COMPLETED, arrow_schema
-from evaluation.results.kinds import Units
+from evaluation.results.kinds import Units, units_of
+from evaluation.results.units_file import SOURCES
 from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.verifiers import AnyVerifier, Provided
 from evaluation.verification.registry import VERIFIERS
-from evaluation.verification.sandbox.model import FORGED, UNGUARDED
 from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, UNFINISHED, Verdict
-
-_PROMPTS = arrow_schema(COMPLETED[1:])  # the first one names the task
 
 
 @dataclass(frozen=True)
@@ -41,9 +35,10 @@ class VerifiedSample:
 
 @dataclass(frozen=True)
 class SampledPrompt:
-    """A prompt with all of its samples."""
+    """A prompt as the model read it, with all of its samples."""
 
     line: DocumentLine
+    text: str
     samples: Sequence[VerifiedSample]
 
     def valid(self, view: str) -> list[Verdict]:
@@ -52,63 +47,52 @@ class SampledPrompt:
 
     def credit(self, view: str) -> float | None:
         """Return the mean credit over samples; None where the verifier failed on all of them."""
-        credits = [verdict.credit for verdict in self.valid(view) if verdict.credit is not None]
-        return math.fsum(credits) / len(credits) if credits else None
+        valid = self.valid(view)
+        return math.fsum(verdict.credit or 0 for verdict in valid) / len(valid) if valid else None
 
     def right(self, view: str) -> int:
         """Return how many samples have the full credit."""
         return sum(verdict.credit == 1 for verdict in self.valid(view))
 
 
-def group_samples(
-    completions: Sequence[tuple[str, int, StoredCompletion]],
-    verdicts: Mapping[str, Sequence[Verdict]],
-    documents: Mapping[str, DocumentLine],
-) -> list[SampledPrompt]:
-    """Group completions by their prompts, in the order in which these occur first.
-
-    Args:
-        completions: Prompt, sample and completion of each.
-        verdicts: For each verifier of the task, a verdict on each completion.
-    """
-    samples: dict[str, list[VerifiedSample]] = {}
-    for number, (prompt, index, completion) in enumerate(completions):
-        views = {view: by_case[number] for view, by_case in verdicts.items()}
-        samples.setdefault(prompt, []).append(VerifiedSample(index, completion, views))
-    return [SampledPrompt(documents[prompt], members) for prompt, members in samples.items()]
-
-
-def prompts_by_verifier(
-    prompts: Sequence[SampledPrompt], views: Iterable[str]
-) -> tuple[pa.Table, Units]:
-    """Return each prompt's results by each verifier: as rows of `results.columns.COMPLETED`, and as units.
+def prompt_units(prompts: Sequence[SampledPrompt], views: Iterable[str]) -> Units:
+    """Return a task's prompts, with pass rates by each verifier and what does not depend on verdicts.
 
     Args:
         views: The task's verifiers; the first is the primary one.
     """
-    views = list(views)
-    rows = [_prompt_row(prompt, view) for prompt in prompts for view in views]
-    units = prompt_units(TIERS["tier5"], rows, views, views[0])
-    return pa.Table.from_pylist(rows, schema=_PROMPTS), units
-
-
-def _prompt_row(prompt: SampledPrompt, view: str) -> dict[str, Any]:
-    valid = prompt.valid(view)
-    return {
-        "id": prompt.line.id,
-        "verifier": view,
-        "n": len(valid),
-        "correct": prompt.right(view),
-        "pass_rate": prompt.credit(view),
-        "weight": sum(verdict.weight for verdict in valid) / len(valid) if valid else 0.0,
-        "truncated": sum(s.completion.stop_reason == "length" for s in prompt.samples),
-        "errors": len(prompt.samples) - len(valid),
-        "strata": json.dumps(prompt.line.strata),
-        "cluster": prompt.line.cluster,
-        "question": prompt.line.question,
-        "row": prompt.line.row,
-        **_measured(prompt.samples),
+    tier, (primary, *others) = TIERS["tier5"], views
+    lines, samples = [prompt.line for prompt in prompts], [prompt.samples for prompt in prompts]
+    columns = {
+        tier.headline_by(view, primary): floats(prompt.credit(view) for prompt in prompts)
+        for view in (primary, *others)
     }
+    columns[TRUNCATED] = floats(
+        _share(sample.completion.stop_reason == "length" for sample in own) for own in samples
+    )
+    for name in (metric.name for metric in tier.secondary):
+        amounts = ([FORMULAS[name](sample.completion) for sample in own] for own in samples)
+        columns[name] = floats(math.fsum(of_prompt) / len(of_prompt) for of_prompt in amounts)
+    groupings: dict[str, dict[str, str]] = {}
+    for line in lines:
+        for by, group in line.strata.items():
+            groupings.setdefault(by, {})[line.id] = group
+    # A finer grouping than the first one would leave too few prompts in a group.
+    strata = [next(iter(line.strata.values()), "") for line in lines]
+    clusters = [line.cluster for line in lines if line.cluster is not None]
+    layout = Layout(
+        len(lines),
+        clusters if len(clusters) == len(lines) else None,
+        strata if all(line.strata for line in lines) else None,
+        [[getattr(line, key) for line in lines] for key in SOURCES],
+    )
+    return units_of(tier, [line.id for line in lines], layout, columns, groupings=groupings)
+
+
+FORMULAS: Mapping[str, Callable[[StoredCompletion], float]] = {
+    "mean_tokens": lambda completion: completion.tokens,
+}
+"""A formula for each secondary metric of Tier5, which is its mean over completions."""
 
 
 def summarize_task(
@@ -117,18 +101,16 @@ def summarize_task(
     """Return a task's entry of `tier5_verified.json`.
 
     Args:
-        units: The prompts as `prompts_by_verifier` returns them.
+        units: The prompts as `prompt_units` returns them.
         views: The task's verifiers by name; the first is the primary one.
     """
     tier, primary = TIERS["tier5"], next(iter(views))
     samples = [sample for prompt in prompts for sample in prompt.samples]
-    ours = [view for view, verifier in views.items() if not verifier.IS_UPSTREAM]
-    others = ours or list(views)
     return {
         "verifiers": {
             view: {
                 **_pass_rate(prompts, view, units, tier.headline_by(view, primary)),
-                **summarize_view(prompts, view, others),
+                **_beside(prompts, view),
                 **over_samples(prompts, view, verifier, units.layout),
             }
             for view, verifier in views.items()
@@ -138,52 +120,13 @@ def summarize_task(
         TRUNCATED: units.measured[TRUNCATED].value,
         "empty_rate": _share(not s.completion.text.strip() for s in samples),
         **{metric.key: units.measured[metric.name].value for metric in tier.secondary},
-        "unfinished": sum(_is_unfinished(sample) for sample in samples),
-        "right_by_any_rate": _right_by_any_rate(samples, views),
+        "unfinished": sum(s.verdicts[primary].note == UNFINISHED for s in samples),
         "strata": _strata(units),
     }
 
 
-FORMULAS: Mapping[str, Callable[[StoredCompletion], float]] = {
-    "mean_tokens": lambda completion: completion.tokens,
-}
-"""A formula for each secondary metric of Tier5, which is its mean over completions."""
-
-
-def _measured(samples: Sequence[VerifiedSample]) -> dict[str, float]:
-    """Return the secondary metrics of a prompt's samples, which need no verdicts."""
-    names = [metric.name for metric in TIERS["tier5"].secondary]
-    return {
-        name: math.fsum(FORMULAS[name](sample.completion) for sample in samples) / len(samples)
-        for name in names
-    }
-
-
 def _share(values: Iterable[bool]) -> float:
-    values = list(values)
-    return sum(values) / len(values)
-
-
-def _is_unfinished(sample: VerifiedSample) -> bool:
-    return any(verdict.note == UNFINISHED for verdict in sample.verdicts.values())
-
-
-def _right_by_any_rate(
-    samples: Sequence[VerifiedSample], views: Mapping[str, AnyVerifier]
-) -> float | None:
-    """Return the share that a verifier of ours passes; None if all give another harness's verdicts."""
-    ours = [view for view, verifier in views.items() if not verifier.IS_UPSTREAM]
-    return _share(_is_right(sample, ours) for sample in samples) if ours else None
-
-
-def _is_right(sample: VerifiedSample, views: Iterable[str]) -> bool:
-    return any(sample.verdicts[view].credit == 1 for view in views)
-
-
-def _lacks_form(prompt: SampledPrompt, view: str, others: Sequence[str]) -> int:
-    """Count the samples in which a verifier finds no answer, but another one finds the right answer."""
-    found = [(s.verdicts[view], _is_right(s, others)) for s in prompt.samples]
-    return sum(v.credit == 0 and v.answer is None and right for v, right in found)
+    return float(np.mean([*values]))
 
 
 def _pass_rate(
@@ -197,25 +140,18 @@ def _pass_rate(
     return {"pass_rate": found.pop("value"), **found}
 
 
-def summarize_view(
-    prompts: Sequence[SampledPrompt], view: str, others: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """Return what a verifier's verdicts show beside its pass rate, over samples on which it did not fail.
+def _beside(prompts: Sequence[SampledPrompt], view: str) -> dict[str, Any]:
+    """Return what is shown beside a verifier's pass rate, over samples on which it did not fail.
 
-    Args:
-        others: Verifiers whose right answers show what this one does not find; all if not given.
+    `format_rate` is the share of samples from which it extracts anything.
     """
     verdicts = [verdict for prompt in prompts for verdict in prompt.valid(view)]
-    total = sum(len(prompt.samples) for prompt in prompts)
-    others = others or list(prompts[0].samples[0].verdicts)
     weight = math.fsum(verdict.weight for verdict in verdicts)
     weighted = math.fsum(v.weight * (v.credit or 0) for v in verdicts)
     return {
         "weighted_rate": weighted / weight if weight else None,
         "format_rate": _share(verdict.answer is not None for verdict in verdicts),
-        "right_but_format_rate": sum(_lacks_form(p, view, others) for p in prompts) / len(verdicts),
-        "errors": total - len(verdicts),
-        **{note: sum(v.note == note for v in verdicts) for note in (UNGUARDED, FORGED)},
+        "errors": sum(len(prompt.samples) for prompt in prompts) - len(verdicts),
         "over_limits": sum(v.note in (OUT_OF_TIME, OUT_OF_MEMORY) for v in verdicts),
     }
 
@@ -223,38 +159,28 @@ def summarize_view(
 def over_samples(
     prompts: Sequence[SampledPrompt], view: str, verifier: AnyVerifier, layout: Layout
 ) -> dict[str, Any]:
-    """Return pass@k, cons@k and distinct answers, where there are several samples."""
+    """Return pass@k and cons@n, where there are several samples."""
     n = min(len(prompt.samples) for prompt in prompts)
     if n < 2:
         return {}
-    statistics: dict[str, Any] = {
-        "pass_at_k": {str(k): _pass_at_k(prompts, view, k, layout) for k in powers(n)}
-    }
-    if (bare := _bare_answer(verifier)) is None:
-        return statistics
+    found = {"pass_at_k": {str(k): _pass_at_k(prompts, view, k, layout) for k in powers(n)}}
+    kind = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind]
+    bare = getattr(kind, "bare", None)
+    if bare is None:  # such as programs, of which no two are the same answer
+        return found
+
+    def vote(verdict: Verdict) -> str | None:
+        """Return one text for all right answers, and one for all spellings of a wrong one."""
+        if verdict.answer is None:
+            return None
+        return "right" if verdict.credit == 1 else f"= {bare(verifier, verdict.answer)}"
+
     valid = [prompt.valid(view) for prompt in prompts]
-    answers = [[_meaning(verdict, bare) for verdict in verdicts] for verdicts in valid]
-    right = [[verdict.credit == 1 for verdict in verdicts] for verdicts in valid]
-    votes = [majority(a, r) if a else math.nan for a, r in zip(answers, right, strict=True)]
-    distinct = [len({answer for answer in a if answer is not None}) for a in answers]
-    return {
-        **statistics,
-        "cons_at_n": _with_interval(votes, layout),
-        "distinct_answers": sum(distinct) / len(distinct),
-    }
-
-
-def _bare_answer(verifier: AnyVerifier) -> Callable[[str], str] | None:
-    """Return the function that normalizes a verifier's wrong answers; None if it has none."""
-    bare = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind].bare
-    return None if bare is None else partial(bare, verifier)
-
-
-def _meaning(verdict: Verdict, bare: Callable[[str], str]) -> str | None:
-    """Return one text for all right answers, and one for all spellings of a wrong one; None for no answer."""
-    if verdict.answer is None:
-        return None
-    return "right" if verdict.credit == 1 else f"= {bare(verdict.answer)}"
+    credits = [
+        majority([*map(vote, own)], [one.credit == 1 for one in own]) if own else math.nan
+        for own in valid
+    ]
+    return {**found, "cons_at_n": _with_interval(credits, layout)}
 
 
 def _pass_at_k(

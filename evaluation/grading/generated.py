@@ -6,29 +6,30 @@ completions.jsonl   a line per sample: prompt, completion, how it ended
 results.jsonl       the same with each verifier's verdict
 summary.json        the task's part of tier5_verified.json
 pass_at_k.json      pass@k by verifier, where there are several samples
-prompts.parquet     a row per prompt and verifier: samples, how many pass in full, pass rate, strata
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from evaluation.files import write_json, write_jsonl, write_parquet
-from evaluation.fingerprints import fingerprint, unordered
+from evaluation.files import write_json, write_jsonl
 from evaluation.grading.completions import (
     SampledPrompt,
     VerifiedSample,
-    group_samples,
-    prompts_by_verifier,
+    prompt_units,
     summarize_task,
 )
-from evaluation.grading.verdicts import CompletionBatch, find_verdicts
-from evaluation.prefill.caches import DocumentLine, check_cached_golds, read_documents, read_prompts
+from evaluation.grading.verdicts import AnswerJob, check_errors, find_verdicts
+from evaluation.prefill.caches import (
+    DocumentLine,
+    PromptCache,
+    check_cached_golds,
+    read_documents,
+    read_prompts,
+)
 from evaluation.results.kinds import Units
 from evaluation.results.verified_files import FOLDER, RESULTS
 from evaluation.scoring.stored_completions import StoredCompletion, counted_completions, sample_key
@@ -38,15 +39,17 @@ from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 from evaluation.verification.thinking import answer_part
-from evaluation.verification.verdicts import unless_unfinished
+from evaluation.verification.verdicts import Verdict, unless_unfinished
+
+Sample = tuple[str, int, StoredCompletion]
+"""A prompt's id, the index of one of its samples, and the completion."""
 
 
 @dataclass(frozen=True)
 class VerifiedTask:
-    """A task's entry of the tier's file, its prompts' table and units, its files, its scores' summaries."""
+    """A task's entry of the tier's file, its prompts, its files, and the summaries of its scores."""
 
     summary: dict[str, Any]
-    prompts: pa.Table
     units: Units
     files: Mapping[str, Callable[[Path], object]]
     scores: Sequence[Mapping[str, Any]]
@@ -66,17 +69,21 @@ def verify_task(
     """
     folder = plan.cache_folder("tier5", name)
     cache, documents = read_prompts(folder), read_documents(folder)
-    generation_task = plan.suite.generation_tasks[name]
-    task = settled_task(generation_task, cache.meta)
+    task = settled_task(plan.suite.generation_tasks[name], cache.meta)
     check_cached_golds(plan, name)
-    keys = [sample_key(k, n) for k in entry["prompts"].values() for n in range(task.sampling.n)]
-    stored, used = counted_completions(plan, store, name, entry["completions"], keys, entry["stop"])
-    texts = {line.id: line.prompt for line in cache.prompts}
-    template = cache.meta.get("chat_template")
-    prompts = _verified(
-        plan, store, name, task, entry["prompts"], stored, documents, texts, template
+    keys = {
+        (prompt, index): sample_key(key, index)
+        for prompt, key in entry["prompts"].items()
+        for index in range(task.sampling.n)
+    }
+    stored, used = counted_completions(
+        plan, store, name, entry["completions"], [*keys.values()], entry["stop"]
     )
-    rows, units = prompts_by_verifier(prompts, task.views)
+    find = partial(find_verdicts, plan, store, TIERS["tier5"], name)
+    samples = [(prompt, index, stored[key]) for (prompt, index), key in keys.items()]
+    prompts = verify_samples(task, cache, documents, samples, find)
+    check_samples(plan, name, prompts)
+    units = prompt_units(prompts, task.views)
     summary = {
         "group": task.group,
         "primary": task.headline,
@@ -84,121 +91,92 @@ def verify_task(
         "views": {view: one.model_dump(mode="json") for view, one in task.views.items()},
         "answer_after": task.answer_after,
         **{key: entry[key] for key in ("decoding", "too_long", "data", "data_checksum", "items")},
-        **{key: value for key in ("shortened", "window") if (value := entry.get(key))},
-        **({"engine": entry["engine"]} if entry.get("engine") else {}),
+        **{key: entry[key] for key in ("shortened", "window", "engine") if entry.get(key)},
     }
-    files = task_files(name, prompts, rows, texts, summary)
-    return VerifiedTask(summary, rows, units, files, list(used.values()))
+    return VerifiedTask(summary, units, task_files(name, prompts, summary), [*used.values()])
 
 
-def _verified(
-    plan: StagePlan,
-    store: ScoreStore,
-    name: str,
+def verify_samples(
     task: CompletionTask,
-    prompt_keys: Mapping[str, str],
-    stored: Mapping[str, StoredCompletion],
+    cache: PromptCache,
     documents: Mapping[str, DocumentLine],
-    texts: Mapping[str, str],
-    template: str | None,
+    samples: Sequence[Sample],
+    find: Callable[[Sequence[AnswerJob]], Sequence[Verdict]],
 ) -> list[SampledPrompt]:
-    """Return the task's prompts in order, each with its samples and their verdicts."""
-    verified = [
-        (prompt, index, stored[sample_key(key, index)])
-        for prompt, key in prompt_keys.items()
-        for index in range(task.sampling.n)
-    ]
+    """Return the prompts of some samples, in the order in which these occur, with all verdicts.
+
+    Args:
+        find: Returns a verdict for each job.
+    """
+    texts = {prompt.id: prompt.prompt for prompt in cache.prompts}
+    after, template = task.answer_after, cache.meta.get("chat_template")
     answers = [
-        answer_part(one.text, texts[prompt], task.answer_after, template)
-        for prompt, _, one in verified
+        answer_part(completion.text, texts[prompt], after, template)
+        for prompt, _, completion in samples
     ]
-    read = [
-        (documents[prompt].document, answer or "")
-        for (prompt, _, _), answer in zip(verified, answers, strict=True)
-    ]
-    keys = [fingerprint([unordered(document), text]) for document, text in read]
-    places = [f"sample {index} of {prompt}" for prompt, index, _ in verified]
-    batches = [
-        CompletionBatch(
-            name=f"{name}: {view}",
-            item=f"verdicts-{name}-{_in_a_file_name(view)}",
-            settings={
-                "protocol": TIERS["tier5"].protocol,
-                "verifier": verifier.model_dump(mode="json"),
-            },
-            jobs=[(verifier, document, text) for document, text in read],
-            keys=keys,
-            places=places,
-            max_error_share=plan.config.verification.max_error_share,
-        )
-        for view, verifier in task.views.items()
-    ]
-    verdicts = {
-        view: [
-            unless_unfinished(v, answer is None) for v, answer in zip(by_case, answers, strict=True)
+    found = find(
+        [
+            (verifier, documents[prompt].document, answer or "")
+            for verifier in task.views.values()
+            for (prompt, _, _), answer in zip(samples, answers, strict=True)
         ]
-        for view, by_case in zip(task.views, find_verdicts(plan, store, batches), strict=True)
-    }
-    return group_samples(verified, verdicts, documents)
+    )
+    verdicts = map(unless_unfinished, found, cycle([answer is None for answer in answers]))
+    by_view = {view: [*islice(verdicts, len(samples))] for view in task.views}
+    of_prompt: dict[str, list[VerifiedSample]] = {}
+    for number, (prompt, index, completion) in enumerate(samples):
+        own = {view: of_view[number] for view, of_view in by_view.items()}
+        of_prompt.setdefault(prompt, []).append(VerifiedSample(index, completion, own))
+    return [
+        SampledPrompt(documents[prompt], texts[prompt], own) for prompt, own in of_prompt.items()
+    ]
 
 
-def _in_a_file_name(view: str) -> str:
-    """Return a view's name for file names: a metric may be called `a/b`; keys tell equals apart."""
-    return re.sub(r"[^\w,@.-]", "_", view)
+def check_samples(plan: StagePlan, name: str, prompts: Sequence[SampledPrompt]) -> None:
+    """Check that every verifier verified enough samples of a task; raise ScoringError."""
+    of_sample = {f"sample {s.index} of {p.line.id}": s.verdicts for p in prompts for s in p.samples}
+    for view in prompts[0].samples[0].verdicts:
+        verdicts = {place: of_view[view] for place, of_view in of_sample.items()}
+        check_errors(f"{name}: {view}", verdicts, plan.config.verification.max_error_share)
 
 
 def task_files(
     name: str,
     prompts: Sequence[SampledPrompt],
-    rows: pa.Table,
-    texts: Mapping[str, str],
     summary: Mapping[str, Any],
 ) -> dict[str, Callable[[Path], object]]:
-    """Return a function that writes it for each file of a task, by its path in the checkpoint's folder.
-
-    Args:
-        rows: The prompts' results, as `prompts_by_verifier` returns them.
-        texts: The prompts as the model read them, by id.
-    """
+    """Return a function that writes it for each file of a task, by its path in the checkpoint's folder."""
+    rates = summary["verifiers"].items()
+    at_k = {view: own["pass_at_k"] for view, own in rates if "pass_at_k" in own}
+    results, completions = sample_rows(prompts), sample_rows(prompts)
     files: dict[str, Callable[[Path], object]] = {
-        "completions.jsonl": partial(write_jsonl, rows=_lines(prompts, texts, with_verdicts=False)),
-        RESULTS: partial(write_jsonl, rows=_lines(prompts, texts, with_verdicts=True)),
-        "prompts.parquet": partial(write_parquet, table=rows),
+        "completions.jsonl": partial(write_jsonl, rows=map(_without_verdicts, completions)),
+        RESULTS: partial(write_jsonl, rows=results),
         "summary.json": partial(write_json, content=dict(summary)),
+        **({"pass_at_k.json": partial(write_json, content=at_k)} if at_k else {}),
     }
-    at_k = {
-        v: rates["pass_at_k"] for v, rates in summary["verifiers"].items() if "pass_at_k" in rates
-    }
-    if at_k:
-        files["pass_at_k.json"] = partial(write_json, content=at_k)
     return {f"{FOLDER}/{name}/{file}": write for file, write in files.items()}
 
 
-def _lines(
-    prompts: Sequence[SampledPrompt], texts: Mapping[str, str], *, with_verdicts: bool
-) -> Iterator[dict[str, Any]]:
+def sample_rows(prompts: Sequence[SampledPrompt]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `results.jsonl`."""
     for prompt in prompts:
         for sample in prompt.samples:
             yield {
                 "id": prompt.line.id,
                 "sample": sample.index,
-                "prompt": texts[prompt.line.id],
+                "prompt": prompt.text,
                 "completion": sample.completion.text,
                 "stop_reason": sample.completion.stop_reason,
                 "prompt_tokens": sample.completion.prompt_tokens,
                 "completion_tokens": sample.completion.tokens,
-                **({"verdicts": _verdicts(sample)} if with_verdicts else {}),
+                "verdicts": {view: _shown(one) for view, one in sample.verdicts.items()},
             }
 
 
-def _verdicts(sample: VerifiedSample) -> dict[str, dict[str, Any]]:
-    return {
-        view: {
-            "credit": v.credit,
-            "answer": v.answer,
-            "reason": v.reason,
-            "weight": v.weight,
-            **({"note": v.note} if v.note else {}),
-        }
-        for view, v in sample.verdicts.items()
-    }
+def _without_verdicts(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "verdicts"}
+
+
+def _shown(verdict: Verdict) -> dict[str, Any]:
+    return {key: value for key, value in vars(verdict).items() if key != "note" or value}

@@ -16,16 +16,15 @@ from evaluation.files import write_jsonl, write_parquet
 from evaluation.grading.generated import verify_task
 from evaluation.grading.header import add_up
 from evaluation.grading.probes import (
-    answer_parts,
     answered_probes,
     chats_in_file,
     generations,
-    probe_batch,
-    probe_table,
+    probe_jobs,
+    probe_rows,
     summarize,
 )
 from evaluation.grading.units import block_units, question_units
-from evaluation.grading.verdicts import find_verdicts
+from evaluation.grading.verdicts import check_errors, find_verdicts
 from evaluation.metrics.measures import measure_questions, summarize_questions, with_measures
 from evaluation.metrics.perplexity import check_blocks
 from evaluation.metrics.positions import summarize_positions
@@ -36,23 +35,12 @@ from evaluation.results.tier_files import TaskMeans
 from evaluation.results.units_file import ByItem
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier, complete
-from evaluation.store import ScoreStore, StoredScore
+from evaluation.store import ScoreStore
 from evaluation.verification.sandbox.run import describe_sandbox
 
 SPENT = ("seconds", "tokens_processed")
 
 SCHEMA = arrow_schema(CANDIDATES[1:])  # the first one names the item
-
-
-@dataclass(frozen=True)
-class ScoredTask:
-    """A table of SCHEMA, the number of truncated contexts, the scores' summaries, and the data's origin."""
-
-    table: pa.Table
-    truncated: int
-    scores: Sequence[Mapping[str, Any]]
-    origin: Mapping[str, Any]
-    """The normalization that a provider reports."""
 
 
 @dataclass(frozen=True)
@@ -72,31 +60,31 @@ class TierFiles:
 
 def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Summarize Tier2; overall values are unweighted means over slices that all have them."""
-    tier, scores = TIERS["tier2"], _scores(store, entry, plan.suite.slices)
-    units = dict[str | None, Units]()
-    for name, score in scores.items():
+    tier, units, tables = TIERS["tier2"], dict[str | None, Units](), dict[str, pa.Table]()
+    slices, spent = dict[str, dict[str, Any]](), list[Mapping[str, Any]]()
+    for name, of_suite in plan.suite.slices.items():
+        item = entry["items"][name]
+        if (score := store.read(item["score"])) is None:
+            raise _missing(store, name, 1)
         check_blocks(score.table)
-        units[name] = block_units(tier, score.table, entry["items"][name]["data_checksum"])
-    slices = {
-        name: {
+        units[name] = block_units(tier, score.table, item["data_checksum"])
+        tables[name] = with_columns(score.table, BLOCKS[1:])
+        spent.append(score.summary)
+        slices[name] = {
             **{key: score.summary[key] for key in SPENT},
             **slice_values(tier, units[name]),
             "by_position": summarize_positions(units[name].positions, plan.sequence_length),
-            **_origin(entry["items"][name], plan.suite.slices[name].group),
-            "attention": plan.suite.slices[name].attention or "block",
+            **_origin(item, of_suite.group),
+            "attention": of_suite.attention or "block",
         }
-        for name, score in scores.items()
-    }
     overall = {
-        metric.key: metric.mean([one[metric.key] for one in slices.values()])
+        metric.key: metric.mean([values[metric.key] for values in slices.values()])
         for metric in tier.metrics
-        if all(metric.key in one for one in slices.values())
+        if all(metric.key in values for values in slices.values())
     }
-    kinds = {one["attention"] for one in slices.values()}
+    kinds = {values["attention"] for values in slices.values()}
     attention = kinds.pop() if len(kinds) == 1 else None
     content = {"attention": attention, "overall": overall, "slices": slices}
-    tables = {name: with_columns(score.table, BLOCKS[1:]) for name, score in scores.items()}
-    spent = [score.summary for score in scores.values()]
     return _tier_files(tier, content, units, tables, spent)
 
 
@@ -113,52 +101,39 @@ def slice_values(tier: Tier, units: Units) -> dict[str, float | None]:
 
 def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Summarize Tier3; overall values are unweighted means over the tasks that have them."""
-    scored = {
-        name: _scored_task(plan, store, name, entry["items"][name]) for name in plan.suite.tasks
-    }
     tier, units, tables = TIERS["tier3"], dict[str | None, Units](), dict[str, pa.Table]()
-    tasks = dict[str, dict[str, Any]]()
-    for name, one in scored.items():
-        task = plan.suite.tasks[name]
-        questions = measure_questions(one.table, task.kind)
-        primary = task.primary or "raw"
+    tasks, spent = dict[str, dict[str, Any]](), list[Mapping[str, Any]]()
+    for name, task in plan.suite.tasks.items():
+        lines, meta = read_questions(plan.cache_folder("tier3", name))
+        rows, scores = _stored_rows(store, lines, entry["items"][name]["choices"])
+        table, primary = candidates(lines, rows), task.primary or "raw"
+        questions = measure_questions(table, task.kind)
+        checksum = {EXAMPLES: meta["checksum"][EXAMPLES]}
+        about = {"data": meta["definition"], "data_checksum": checksum, "items": meta["items"]}
         tasks[name] = {
-            **{key: sum(score[key] for score in one.scores) for key in SPENT},
+            **{key: sum(score[key] for score in scores) for key in SPENT},
             **summarize_questions(questions, primary),
-            "truncated_contexts": one.truncated,
-            **_origin(one.origin, task.group),
+            "truncated_contexts": sum(row["truncated"] for row in rows),
+            **_origin(about, task.group),
             "task": task.model_dump(mode="json"),
         }
-        units[name] = question_units(tier, one.table, questions, primary)
-        tables[name] = with_measures(one.table, questions)
+        units[name] = question_units(tier, table, questions, primary)
+        tables[name] = with_measures(table, questions)
+        spent += scores
     keys = TaskMeans.model_fields
-    found = {key: [task[key] for task in tasks.values() if key in task] for key in keys}
-    overall = {key: _mean(values) for key, values in found.items() if values}
-    spent = [score for one in scored.values() for score in one.scores]
+    values = {key: [task[key] for task in tasks.values() if key in task] for key in keys}
+    overall = {key: _mean(of_tasks) for key, of_tasks in values.items() if of_tasks}
     return _tier_files(tier, {"overall": overall, "tasks": tasks}, units, tables, spent)
 
 
-def _scored_task(
-    plan: StagePlan, store: ScoreStore, name: str, entry: Mapping[str, Any]
-) -> ScoredTask:
-    """Return a task's questions with their stored scores."""
-    questions, meta = read_questions(plan.cache_folder("tier3", name))
-    keys = {line.key for line in questions}
-    rows, used = store.find_rows(entry["choices"], keys, lambda row, _: row)
-    if lacking := keys - rows.keys():
-        lost = next(line.id for line in questions if line.key in lacking)
-        raise ScoringError(
-            f"{store.folder}: the score of {lost} is missing ({len(lacking)} in all); score this "
-            "checkpoint again"
-        )
-    stored = [rows[line.key] for line in questions]
-    checksum = {EXAMPLES: meta["checksum"][EXAMPLES]}
-    return ScoredTask(
-        candidates(questions, stored),
-        sum(row["truncated"] for row in stored),
-        list(used.values()),
-        {"data": meta["definition"], "data_checksum": checksum, "items": meta["items"]},
-    )
+def _stored_rows(
+    store: ScoreStore, lines: Sequence[QuestionLine], prefix: str
+) -> tuple[list[dict[str, Any]], list[Mapping[str, Any]]]:
+    """Return each question's row in the store, in order, and the summaries of the scores."""
+    rows, used = store.find_rows(prefix, {line.key for line in lines}, lambda row, _: row)
+    if lacking := [line.id for line in lines if line.key not in rows]:
+        raise _missing(store, lacking[0], len(lacking))
+    return [rows[line.key] for line in lines], [*used.values()]
 
 
 def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -166,47 +141,42 @@ def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]
     counts = [len(line.sizes) for line in lines]
     sizes = np.array(list(chain.from_iterable(line.sizes for line in lines))).reshape(-1, 3).T
 
-    def repeated(values: Sequence[Any]) -> list[Any]:
-        return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
+    def repeated(key: str) -> list[Any]:
+        pairs = zip(lines, counts, strict=True)
+        return [value for line, n in pairs for value in [getattr(line, key)] * n]
 
     def flat(key: str) -> list[Any]:
-        return list(chain.from_iterable(row[key] for row in stored))
+        pairs = zip(stored, counts, strict=True)
+        return list(chain.from_iterable(row[key] or [None] * n for row, n in pairs))
 
-    unconditional = [
-        row["unconditional"] or [None] * n for row, n in zip(stored, counts, strict=True)
-    ]
     columns = {
-        "item": repeated([line.id for line in lines]),
-        "cluster": repeated([line.cluster for line in lines]),
-        "stratum": repeated([line.stratum for line in lines]),
+        "item": repeated("id"),
+        **{key: repeated(key) for key in ("cluster", "stratum", "question", "row")},
         "candidate": [number for count in counts for number in range(count)],
         "gold": [number == line.gold for line in lines for number in range(len(line.sizes))],
-        "logprob": flat("logprob"),
-        "unconditional": list(chain.from_iterable(unconditional)),
+        **{key: flat(key) for key in ("logprob", "unconditional", "is_greedy")},
         **dict(zip(("tokens", "chars", "bytes"), sizes, strict=True)),
-        "is_greedy": flat("is_greedy"),
-        "question": repeated([line.question for line in lines]),
-        "row": repeated([line.row for line in lines]),
     }
     return pa.Table.from_pydict(columns, schema=SCHEMA)
 
 
 def _verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Verify the stored answers of Tier4 by the checks that the suite has now."""
-    probes = plan.suite.probes
-    answers, templates, spent = answered_probes(plan, store, entry)
-    parts = answer_parts(probes, answers, entry["texts"], templates)
-    (verdicts,) = find_verdicts(plan, store, [probe_batch(probes, parts)])
-    table = probe_table(probes, entry["texts"], answers, parts, verdicts)
-    rates, units = summarize(table.to_pylist())
+    answered, spent = answered_probes(plan, store, entry)
+    jobs = probe_jobs(answered)
+    verdicts = find_verdicts(plan, store, TIERS["tier4"], "probes", [*jobs.values()])
+    # A probe without a verdict would be in no rate.
+    check_errors("probes", dict(zip(jobs, verdicts, strict=True)), 0.0)
+    rows = probe_rows(answered, verdicts)
+    rates, units = summarize(rows)
     content = {
         **rates,
-        "unfinished": sum(part is None for part in parts.values()),
-        "chats": chats_in_file(entry["chats"], probes),
+        "unfinished": sum(probe.part is None for probe in answered.values()),
+        "chats": chats_in_file(entry["chats"], answered),
         **{key: entry[key] for key in ("data", "data_checksum")},
     }
-    write = partial(write_jsonl, rows=generations(table))
-    return TierFiles(content, units, write, [*spent.values()], entry["items"])
+    write = partial(write_jsonl, rows=generations(rows))
+    return TierFiles(content, units, write, spent, entry["items"])
 
 
 def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
@@ -216,7 +186,6 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
         for name in plan.suite.generation_tasks
     }
     tasks = {name: one.summary for name, one in verified.items()}
-    prompts = {name: one.prompts for name, one in verified.items()}
     primary = [task["verifiers"][task["primary"]]["pass_rate"] for task in tasks.values()]
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
     content = {
@@ -227,7 +196,7 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
     return TierFiles(
         content,
         {name: one.units for name, one in verified.items()},
-        partial(write_parquet, table=stacked(prompts, "task")),
+        None,
         [summary for one in verified.values() for summary in one.scores],
         add_up(task["items"] for task in tasks.values()),
         {path: write for one in verified.values() for path, write in one.files.items()},
@@ -267,21 +236,10 @@ def _tier_files(
     return TierFiles(content, units, write, [*spent], counts)
 
 
-def _scores(
-    store: ScoreStore, entry: Mapping[str, Any], names: Iterable[str]
-) -> dict[str, StoredScore]:
-    """Return stored scores in the order of the suite, which may differ from the order of scoring."""
-    scores = {}
-    for name in names:
-        item = entry["items"][name]
-        score = store.read(item["score"])
-        if score is None:
-            raise ScoringError(
-                f"{store.folder / item['score']}: the score of {name} is missing; score this "
-                "checkpoint again"
-            )
-        scores[name] = score
-    return scores
+def _missing(store: ScoreStore, name: str, count: int) -> ScoringError:
+    return ScoringError(
+        f"{store.folder}: the score of {name} is missing ({count} in all); score this checkpoint again"
+    )
 
 
 def _origin(item: Mapping[str, Any], group: str | None) -> dict[str, Any]:

@@ -20,8 +20,6 @@ rates, and for no rate over all prompts. A rate for which no prompt counts is nu
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
-
 from evaluation.settings import measured
 from evaluation.settings.tiers import TIERS
 
@@ -29,34 +27,8 @@ TRUNCATED = measured.TRUNCATED.name
 RATES: Mapping[str, frozenset[str]] = {one.name: one.of_checks for one in measured.OF_PROBES}
 """Kinds of checks that each rate counts; none for the rate of truncated answers."""
 
-COLUMNS = pa.schema(
-    [
-        ("id", pa.string()),
-        ("category", pa.string()),
-        ("headline", pa.bool_()),
-        ("prompt", pa.string()),
-        ("response", pa.string()),
-        ("stop_reason", pa.string()),
-        ("prompt_tokens", pa.int32()),
-        ("response_tokens", pa.int32()),
-        (
-            "checks",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("name", pa.string()),
-                        ("kind", pa.string()),
-                        ("passed", pa.bool_()),
-                        ("note", pa.string()),
-                    ]
-                )
-            ),
-        ),
-    ]
-)
-"""One row for each prompt, in the order of the suite."""
-
 PromptRow = dict[str, Any]
+"""A prompt, its answer, and the results of the checks: a row of Tier4."""
 
 
 def outcome(row: PromptRow, rate: str) -> bool | None:

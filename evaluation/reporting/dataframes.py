@@ -101,7 +101,8 @@ class LoadedStage:
         if isinstance(model, type):
             rows = read_records(path, model, COLLECT_AGAIN)
             return pd.DataFrame([row.model_dump(exclude_unset=True) for _, row in rows])
-        frame: pd.DataFrame = read_table(path, model, COLLECT_AGAIN).to_pandas()
+        variants = f"{TIERS[tier].headline}_"
+        frame: pd.DataFrame = read_table(path, model, COLLECT_AGAIN, variants).to_pandas()
         return frame
 
     def completions(self, checkpoint: int | str) -> Iterator[Completion]:

@@ -70,23 +70,6 @@ MEASURED = (
 )
 """`tier3_cf_candidates.parquet`: the same with measures of each question, in its first row."""
 
-COMPLETED = (
-    Column("task", "string"),
-    Column("id", "string"),
-    Column("verifier", "string"),
-    Column("n", "int32"),
-    Column("correct", "int32"),
-    Column("pass_rate", "double", nullable=True),
-    Column("weight", "double"),
-    Column("truncated", "int32"),
-    Column("errors", "int32"),
-    Column("strata", "string"),
-    Column("cluster", "string", nullable=True),
-    *SOURCES,
-    *(Column(metric.name, "double", nullable=True) for metric in TIERS["tier5"].secondary),
-)
-"""`tier5_verified_prompts.parquet`: a row per prompt and verifier, a prompt's rows together."""
-
 _ARROW = {str: "string", int: "int64", float: "double", bool: "bool"}
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from evaluation.errors import ResultsError
 from evaluation.metrics.layout import Layout
-from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, Column
+from evaluation.results.columns import BLOCKS, MEASURED, Column
 from evaluation.results.files import COLLECT_AGAIN, FileModel, unusable
 from evaluation.results.kinds import Item, Items, Units
 from evaluation.results.probe_files import Generation, Tier4File
 from evaluation.results.tier_files import ItemEntry, Tier2File, Tier3File, TierFile
-from evaluation.results.units_file import ByItem, read_units
+from evaluation.results.units_file import ByItem, read_units, unit_columns
 from evaluation.results.verified_files import Tier5File
 from evaluation.settings.tiers import TIERS, Tier
 
@@ -33,7 +33,7 @@ TIER_MODELS: dict[str, TierModels] = {
     "tier2": TierModels(Tier2File, BLOCKS),
     "tier3": TierModels(Tier3File, MEASURED),
     "tier4": TierModels(Tier4File, Generation),
-    "tier5": TierModels(Tier5File, COMPLETED),
+    "tier5": TierModels(Tier5File, unit_columns(TIERS["tier5"])),
 }
 
 

@@ -46,14 +46,10 @@ class VerifierRates(FileModel):
     high: Rate | None = None
     weighted_rate: Rate | None = None
     format_rate: Rate | None = None
-    right_but_format_rate: float | None = None
     errors: Count = 0
-    unguarded: Count = 0
-    forged: Count = 0
     over_limits: Count = 0
     pass_at_k: dict[str, MeanRate] = {}
     cons_at_n: MeanRate | None = None
-    distinct_answers: float | None = Field(None, ge=0)
 
 
 class OtherEngine(FileModel):
@@ -94,7 +90,6 @@ class GenerationEntry(_CompletionMetrics):
     window: WindowEntry | None = None
     empty_rate: Rate | None = None
     unfinished: Count = 0
-    right_by_any_rate: Rate | None = None
     strata: dict[str, dict[str, MeanRate]] = {}
 
     @model_validator(mode="after")

@@ -74,7 +74,7 @@ class Tier:
     summary_file: str
     """Written last, so that it proves the tier complete."""
     items_file: str
-    """Holds every block, candidate or answer in detail; external programs may write none."""
+    """Holds every block, candidate or answer in detail, or is `units_file`; programs may write none."""
     metrics: tuple[Metric, ...]
     headline: str
     shown: str
@@ -99,9 +99,9 @@ class Tier:
         return f"{self.summary_file.removesuffix('.json')}_units.parquet"
 
     @property
-    def files(self) -> tuple[str, str, str]:
+    def files(self) -> tuple[str, ...]:
         """Names of its files, in the order in which they are written."""
-        return self.items_file, self.units_file, self.summary_file
+        return tuple(dict.fromkeys((self.items_file, self.units_file, self.summary_file)))
 
     @property
     def scoring(self) -> str:
@@ -238,7 +238,7 @@ _TABLE = (
         item="task",
         unit="prompts",
         summary_file="tier5_verified.json",
-        items_file="tier5_verified_prompts.parquet",
+        items_file="tier5_verified_units.parquet",
         metrics=(Metric("pass_rate"), TRUNCATED, *OF_COMPLETIONS),
         headline="pass_rate",
         shown="pass_rate",

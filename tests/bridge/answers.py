@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.files import write_json, write_parquet
+from evaluation.files import write_json
 from evaluation.grading.completions import (
     SampledPrompt,
     VerifiedSample,
-    prompts_by_verifier,
+    prompt_units,
     summarize_task,
 )
 from evaluation.grading.generated import task_files
-from evaluation.grading.tiers import stacked
+from evaluation.grading.units import write_units
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.stored_completions import StoredCompletion
+from evaluation.settings.tiers import TIERS
 from evaluation.settings.verifiers import Pattern
 from evaluation.verification.verdicts import Verdict
 
@@ -44,7 +45,7 @@ def write_tier5(
 ) -> None:
     """One task, `sums`; each side has a prompt of its own on which all verifiers fail."""
     found = list(_prompts(skill, seed, prompts))
-    rows, units = prompts_by_verifier(found, VIEWS)
+    units = prompt_units(found, VIEWS)
     summary = {
         "group": None,
         "primary": VIEWS[0],
@@ -53,11 +54,9 @@ def write_tier5(
         "decoding": {"sampling": TASK["sampling"]},
         "data_checksum": {"prompts": "1"},
     }
-    texts = {prompt.line.id: "How many?" for prompt in found}
-    for name, write in task_files("sums", found, rows, texts, summary).items():
+    for name, write in task_files("sums", found, summary).items():
         write(folder / name)
-    table = stacked({"sums": rows}, "task")
-    write_parquet(folder / "tier5_verified_prompts.parquet", table)
+    write_units(TIERS["tier5"], folder, {"sums": units})
     rate = summary["verifiers"][VIEWS[0]]["pass_rate"]
     content = {**common, "overall": {"pass_rate": rate}, "generation_tasks": {"sums": summary}}
     write_json(folder / "tier5_verified.json", content)
@@ -82,7 +81,7 @@ def _prompts(skill: float, seed: int, prompts: int) -> Iterator[SampledPrompt]:
             )
             for index, right in enumerate(drawn)
         ]
-        yield SampledPrompt(line, samples)
+        yield SampledPrompt(line, "How many?", samples)
 
 
 def _verdict(credit: float, answer: str | None, *, fails: bool) -> Verdict:

@@ -14,6 +14,7 @@ from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.unit_differences import differences_of
 from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError
+from evaluation.grading.units import units_of_files
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edited, make_plans, read, write_stage_of
@@ -65,11 +66,11 @@ def test_what_is_left_out_keeps_its_place() -> None:
 
 def rates(folder: Path) -> dict[str, tuple[str, float]]:
     """Level and pass rate of each prompt by the primary verifier, from the table alone."""
-    rows = pq.read_table(folder / "tier5_verified_prompts.parquet").to_pylist()
+    rows = pq.read_table(folder / "tier5_verified_units.parquet").to_pylist()
     return {
-        row["id"]: (json.loads(row["strata"])["level"], row["pass_rate"])
+        row["unit"]: (json.loads(row["strata"])["level"], row["pass_rate"])
         for row in rows
-        if row["verifier"] == "lenient" and row["pass_rate"] is not None
+        if row["pass_rate"] is not None
     }
 
 
@@ -105,3 +106,14 @@ def test_every_group_is_paired_by_its_own_prompts(plan: StagePlan) -> None:
     adjusted = multipletests([row["p"] for row in found], method="holm")[1]
     assert [row["p_holm"] for row in found] == pytest.approx(list(adjusted))
     assert [row["flag"] for row in found] == ["better" if p < 0.05 else "unclear" for p in adjusted]
+
+
+def test_prompts_of_a_program_are_its_table_of_units(plan: StagePlan) -> None:
+    folder, tier = plan.step_folder(10), TIERS["tier5"]
+    content = json.loads((folder / tier.summary_file).read_text())
+    found = units_of_files(tier, content, folder)["sums"]
+    assert set(found.measured) >= {"pass_rate", "pass_rate_strict", "truncated_rate"}
+    assert (len(found.ids), found.count("pass_rate")) == (48, 47)
+    assert set(found.groupings["level"].values()) == {"0", "1"}
+    (folder / tier.items_file).unlink()
+    assert units_of_files(tier, content, folder) == {}

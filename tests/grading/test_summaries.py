@@ -1,6 +1,5 @@
 """Rates and headers of a tier's file, from stored answers, by hand."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,15 +14,15 @@ from evaluation.grading.completions import (
     SampledPrompt,
     VerifiedSample,
     over_samples,
-    prompts_by_verifier,
+    prompt_units,
     summarize_task,
-    summarize_view,
 )
 from evaluation.grading.header import header
-from evaluation.grading.probes import generations, summarize
+from evaluation.grading.probes import summarize
 from evaluation.metrics.layout import Layout
-from evaluation.metrics.rates import COLUMNS
 from evaluation.prefill.caches import DocumentLine
+from evaluation.reporting.pages.verified_answers import RATES
+from evaluation.results.verified_files import VerifierRates
 from evaluation.scoring import session
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import StoredCompletion
@@ -35,7 +34,7 @@ from evaluation.settings.verifiers import (
     Pattern,
     Program,
 )
-from evaluation.store import ScoreStore, StoredScore
+from evaluation.store import StoredScore
 from evaluation.verification.registry import verify
 from evaluation.verification.verdicts import Verdict
 from tests.bridge.folders import make_plans
@@ -62,23 +61,16 @@ CODE_A = (("p", "code", True), ("c", "clean", True), ("i", "instruction", False)
 CODE_B = (("p", "code", False), ("c", "clean", True), ("i", "instruction", True))
 JSON = (("j", "json", True), ("c", "clean", True), ("f", "format", True))
 CHAT = (("c", "clean", False), ("c-2", "clean", True))
-TABLE = pa.Table.from_pylist(
-    [
-        row("a", "code", "eos", *CODE_A),
-        row("b", "code", "length", *CODE_B),
-        row("c", "json", "eos", *JSON),
-        row("d", "chat", "stop_string", *CHAT),
-    ],
-    schema=COLUMNS,
-)
-
-
-def summarized(table: pa.Table) -> dict[str, Any]:
-    return summarize(table.to_pylist())[0]
+ROWS = [
+    row("a", "code", "eos", *CODE_A),
+    row("b", "code", "length", *CODE_B),
+    row("c", "json", "eos", *JSON),
+    row("d", "chat", "stop_string", *CHAT),
+]
 
 
 def test_rates_are_over_the_prompts_that_count_for_them() -> None:
-    found = summarized(TABLE)
+    found = summarize(ROWS)[0]
     assert found["summary"] == {
         "instruction_match_rate": 1 / 2,
         "all_checks_pass_rate": 1 / 4,
@@ -101,76 +93,78 @@ def test_rates_are_over_the_prompts_that_count_for_them() -> None:
 
 def test_a_prompt_outside_the_headline_counts_for_its_category_alone() -> None:
     outside = row("e", "safety", "eos", ("r", "instruction", False), headline=False)
-    more = pa.Table.from_pylist([*TABLE.to_pylist(), outside], schema=COLUMNS)
-    assert summarized(more)["summary"] == summarized(TABLE)["summary"]
-    assert summarized(more)["by_category"]["safety"]["all_checks_pass_rate"] == 0
-    assert [prompt["headline"] for prompt in summarized(more)["prompts"]] == [True] * 4 + [False]
-
-
-def test_summary_can_be_made_again_from_the_store(tmp_path: Path) -> None:
-    store = ScoreStore(tmp_path, "checkpoint")
-    store.put("sft_native", {}, StoredScore(TABLE, summarized(TABLE)))
-    kept = store.read(store.path("sft_native", {}).name)
-    assert summarized(kept.table) == kept.summary == json.loads(json.dumps(summarized(TABLE)))
-    hidden = ("headline", "checks")
-    shown = {key: value for key, value in TABLE.to_pylist()[3].items() if key not in hidden}
-    assert generations(kept.table)[3] == shown
+    more = summarize([*ROWS, outside])[0]
+    assert more["summary"] == summarize(ROWS)[0]["summary"]
+    assert more["by_category"]["safety"]["all_checks_pass_rate"] == 0
+    assert [prompt["headline"] for prompt in more["prompts"]] == [True] * 4 + [False]
 
 
 NUMBER = Pattern(kind="pattern", pattern="#### (.+)", form="#### {gold}", ignore=(",", r"\.$"))
 FINAL = "Final Answer: The final answer is $3$. I hope it is correct."
 MATH = MathVerify(kind="math_verify")
+BOXED = Boxed(kind="boxed")
 
 
 def prompt_of(*samples: tuple[str, dict[str, Verdict]], name: str = "q") -> SampledPrompt:
     """Texts and each verifier's verdict on them."""
     line = DocumentLine(id=name, document={}, strata={"label": name})
-    completions = [StoredCompletion(text, "eos", 1, 1) for text, _ in samples]
-    found = zip(completions, samples, strict=True)
     return SampledPrompt(
-        line, [VerifiedSample(i, one, own) for i, (one, (_, own)) in enumerate(found)]
+        line,
+        "How many?",
+        [
+            VerifiedSample(index, StoredCompletion(text, "eos", 1, 1), own)
+            for index, (text, own) in enumerate(samples)
+        ],
     )
 
 
 @pytest.mark.parametrize(
-    ("judge", "gold", "completions", "votes", "distinct"),
+    ("judge", "gold", "completions", "votes"),
     [
-        (NUMBER, "78", ["#### 78.", "#### 78", "#### 5", "#### 6"], 1.0, 3),
-        (MATH, "1/2", [r"\boxed{0.5}", r"\boxed{\frac12}", r"\boxed{3}", r"\boxed{4}"], 1.0, 3),
-        (
-            Boxed(kind="boxed"),
-            "7",
-            [r"\boxed{\tfrac12}", r"\boxed{\frac{1}{2}}", r"\boxed{7}"],
-            0,
-            2,
-        ),
-        (Minerva(kind="minerva"), "3", [FINAL] * 2, 1.0, 1),
+        (NUMBER, "78", ["#### 78.", "#### 78", "#### 5", "#### 6"], 1.0),
+        (NUMBER, "78", ["#### 5,0", "#### 50", "#### 78", "none", "none", "none"], 0.0),
+        (MATH, "1/2", [r"\boxed{0.5}", r"\boxed{\frac12}", r"\boxed{3}", r"\boxed{4}"], 1.0),
+        (BOXED, "7", [r"\boxed{\tfrac12}", r"\boxed{\frac{1}{2}}", r"\boxed{7}"], 0.0),
+        (Minerva(kind="minerva"), "3", [FINAL] * 2, 1.0),
     ],
 )
 def test_answers_of_one_meaning_vote_together(
-    judge: AnyVerifier, gold: str, completions: list[str], votes: float, distinct: int
+    judge: AnyVerifier, gold: str, completions: list[str], votes: float
 ) -> None:
     assert not hasattr(judge, "metric")
     samples = [(text, {"v": verify(judge, {"gold": gold}, text)}) for text in completions]
     found = over_samples([prompt_of(*samples)], "v", judge, Layout(1))
-    assert (found["cons_at_n"]["value"], found["distinct_answers"]) == (votes, distinct)
+    assert found["cons_at_n"]["value"] == votes
 
 
 def test_programs_do_not_vote() -> None:
     sample = ("", {"v": Verdict(credit=1.0, answer="def f(): ...")})
     found = over_samples([prompt_of(sample, sample)], "v", Program(kind="program"), Layout(1))
     assert set(found["pass_at_k"]) == {"1", "2"}
-    assert not {"cons_at_n", "distinct_answers"} & set(found)
+    assert "cons_at_n" not in found
 
 
-def test_an_answer_in_the_wrong_form_is_one_that_is_not_found() -> None:
-    """Neither a wrong final answer nor a verifier that failed is a matter of form."""
-    right, nothing = Verdict(credit=1.0, answer="5"), Verdict(credit=0.0)
-    wrong, failed = Verdict(credit=0.0, answer="6"), Verdict(credit=None)
-    pairs = [(nothing, right), (wrong, right), (failed, right), (nothing, nothing), (right, right)]
-    prompt = prompt_of(*(("", {"strict": one, "lenient": other}) for one, other in pairs))
-    assert summarize_view([prompt], "strict")["right_but_format_rate"] == 1 / 4
-    assert summarize_view([prompt], "lenient")["right_but_format_rate"] == 0
+def summarized_by(prompts: list[SampledPrompt], *views: str) -> dict[str, Any]:
+    judges = dict.fromkeys(views, BOXED)
+    return summarize_task(prompts, prompt_units(prompts, judges), judges)
+
+
+def test_a_strict_verifier_that_extracts_nothing_is_seen_beside_a_lenient_one() -> None:
+    """Of five samples the lenient one finds four answers, two of them right; on one both fail."""
+    right, wrong = Verdict(credit=1.0, answer="5"), Verdict(credit=0.0, answer="6")
+    nothing, failed = Verdict(credit=0.0), Verdict(credit=None)
+    lenient = [right, right, wrong, wrong, nothing]
+    samples = [("", {"strict": nothing, "lenient": one}) for one in lenient]
+    samples.append(("", {"strict": failed, "lenient": failed}))
+    found = summarized_by([prompt_of(*samples)], "strict", "lenient")["verifiers"]
+    shown = {view: (own["pass_rate"], own["format_rate"]) for view, own in found.items()}
+    assert shown == {"strict": (0.0, 0.0), "lenient": (0.4, 0.8)}
+    cells = {view: VerifierRates.model_validate(own) for view, own in found.items()}
+    columns = list(RATES)[:2]
+    assert columns == ["pass rate [95 %]", "extracts an answer"]
+    task: Any = None
+    table = [[RATES[name](cells[view], task) for name in columns] for view in cells]
+    assert table == [["0.00 %", "0.00 %"], ["40.00 %", "80.00 %"]]
 
 
 def test_what_cannot_be_judged_is_null_and_not_0() -> None:
@@ -181,8 +175,7 @@ def test_what_cannot_be_judged_is_null_and_not_0() -> None:
         prompt_of(*(("a", {"own": one}) for one in own), name=str(number))
         for number, own in enumerate(samples)
     ]
-    judges = {"own": Boxed(kind="boxed")}
-    found = summarize_task(prompts, prompts_by_verifier(prompts, judges)[1], judges)
+    found = summarized_by(prompts, "own")
     view, label = found["verifiers"]["own"], found["strata"]["label"]
     assert (view["pass_rate"], view["errors"]) == (1.0, 4)
     assert view["pass_at_k"]["1"]["value"] == 1.0
@@ -191,7 +184,7 @@ def test_what_cannot_be_judged_is_null_and_not_0() -> None:
     assert (label["0"]["value"], label["0"]["prompts"]) == (1.0, 1)
     assert (label["2"]["value"], label["2"]["prompts"]) == (None, 0)
     with pytest.raises(ScoringError, match=r"'own' failed on every completion \(the first: why\)"):
-        summarize_task(prompts[2:], prompts_by_verifier(prompts[2:], judges)[1], judges)
+        summarized_by(prompts[2:], "own")
 
 
 ABOUT = {

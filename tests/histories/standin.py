@@ -98,14 +98,13 @@ def _install_verification() -> None:
             lacks = None if is_real else _lacks(job[2], *limits)
             yield (verdict[0], Verdict(credit=None, reason=lacks)) if lacks else verdict
 
-    def add(view: Any, key: str, verdict: Any) -> None:
-        batch = view.batch
-        if verdict.credit is not None:  # an error is asked again, as it should be
-            asked = [view.store.folder.name, batch.item, batch.settings, view.limits, key]
-            write_count("verdict", batch.item, [asked])
-        kept(view, key, verdict)
+    def keep(store: Any, item: str, settings: Any, found: Any) -> None:
+        for key, verdict in found.items():
+            if verdict.credit is not None:  # an error is asked again, as it should be
+                write_count("verdict", item, [[store.folder.name, item, settings, key]])
+        stored(store, item, settings, found)
 
-    kept, verdicts._StoredVerdicts.add = verdicts._StoredVerdicts.add, add
+    stored, verdicts.store_verdicts = verdicts.store_verdicts, keep
     verdicts.verify_all, golds.verify_all = judge, verify
 
 

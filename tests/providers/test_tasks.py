@@ -12,7 +12,8 @@ from evaluation import errors
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
-from evaluation.grading.by_hand import verify_by_hand
+from evaluation.grading.by_hand import verify_file
+from evaluation.grading.generated import sample_rows
 from evaluation.prefill import generation
 from evaluation.prefill.caches import read_prompts
 from evaluation.settings.plan import StagePlan
@@ -105,8 +106,8 @@ def test_completions_from_anywhere(change: Change, tmp_path: Path) -> None:
         {"id": f"sums/{n}", "completion": t} for n, t in enumerate(["a Question: b", "b", "fail"])
     ]
     write_rows(tmp_path / "given.jsonl", given)
-    rows, summary = verify_by_hand(plan, "sums", tmp_path / "given.jsonl")
-    assert [row["verdicts"]["exact"]["credit"] for row in rows] == [1, 0, None]
+    prompts, summary = verify_file(plan, "sums", tmp_path / "given.jsonl")
+    assert [row["verdicts"]["exact"]["credit"] for row in sample_rows(prompts)] == [1, 0, None]
     assert summary["verifiers"]["exact"]["errors"] == 1
 
 

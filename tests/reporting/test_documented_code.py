@@ -40,6 +40,7 @@ def test_it_gives_what_it_says(names: dict[str, Any]) -> None:
     assert list(table.columns) == list(STEPS)
     assert set(table.index) == {"quiz", "exam", "overall"}
     assert set(names["every"]["stage"]) == {"first", "second"}
+    assert names["pass_rates"].mean().between(0, 1).all()
     own = steps[(steps["step"] == 30) & (steps["item"] == "quiz") & (steps["metric"] == "acc")]
     quiz = names["learned"].get_level_values("task") == "quiz"
     lost = (~names["now"] & names["then"])["quiz"].sum()

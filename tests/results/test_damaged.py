@@ -58,7 +58,6 @@ UNITS: dict[str, Reader] = {one.units_file: tier(name) for name, one in TIERS.it
 DETAILS: dict[str, Reader] = {
     "tier2_ppl_blocks.parquet": of_program("tier2"),
     "tier3_cf_candidates.parquet": of_program("tier3"),
-    "tier5_verified_prompts.parquet": of_program("tier5"),
 }
 PARQUET = {**UNITS, **DETAILS}
 JSON = {**STEP_JSON, **STAGE_JSON}

@@ -2,13 +2,19 @@
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
-from evaluation.grading.probes import answer_parts, generations, probe_batch, probe_table, summarize
+from evaluation.grading.probes import (
+    AnsweredProbe,
+    generations,
+    probe_jobs,
+    probe_rows,
+    summarize,
+)
+from evaluation.metrics.rates import PromptRow
 from evaluation.prefill.caches import Prompt
 from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
 from evaluation.scoring.engine.forward import Engine
@@ -64,8 +70,8 @@ def prompts_of(tokenizer: FastTokenizer, probes: dict[str, Probe]) -> list[Promp
 
 def answered(
     model: PreTrainedModel, tokenizer: FastTokenizer, folder: Path, *asked: str
-) -> tuple[pa.Table, list[StoredScore]]:
-    """The table of checked answers, and the parts that the store has."""
+) -> tuple[list[PromptRow], list[StoredScore]]:
+    """The rows of checked answers, and the parts that the store has."""
     probes = probes_of(*asked)
     prompts = prompts_of(tokenizer, probes)
     backend = tiny.backend(Engine(model, row_tokens=64, device="cpu"))
@@ -83,10 +89,12 @@ def answered(
     keys = {prompt.id: sample_key(prompt_key(prompt), 0) for prompt in prompts}
     stored, _ = stored_completions(store, store.prefix("answers", {}), keys.values(), ["q"])
     texts = {prompt.id: prompt.prompt for prompt in prompts}
-    found = {name: stored[key] for name, key in keys.items()}
-    answered = answer_parts(probes, found, texts, dict.fromkeys(probes))
-    verdicts = [verify(*job) for job in probe_batch(probes, answered).jobs]
-    return probe_table(probes, texts, found, answered, verdicts), parts
+    answered = {
+        name: AnsweredProbe(probes[name], texts[name], stored[key], None)
+        for name, key in keys.items()
+    }
+    verdicts = [verify(*job) for job in probe_jobs(answered).values()]
+    return probe_rows(answered, verdicts), parts
 
 
 def stubborn(logits: dict[int, float]) -> PreTrainedModel:
@@ -107,23 +115,23 @@ def test_special_tokens_stay_visible_in_the_response(
     """A model that goes on with another turn must not look clean."""
     turn, mark = tokenizer.token_id("<|turn|>"), tokenizer.eos_token_id
     model = stubborn({turn: 2.0, mark: 1.0, 280: 9.0})  # no token of the tokenizer's is 280
-    table, (part,) = answered(model, tokenizer, tmp_path, "abc")
-    (row,) = generations(table)
+    rows, (part,) = answered(model, tokenizer, tmp_path, "abc")
+    (row,) = generations(rows)
     assert row["response"] == "<|turn|>" * 12
     assert (row["stop_reason"], row["response_tokens"], row["prompt"]) == ("length", 12, "abc")
     assert part.summary["tokens_processed"] == 3 + 12
-    found = summarize(table.to_pylist())[0]
+    found = summarize(rows)[0]
     assert found["summary"]["chat_clean_rate"] == 0
     assert found["summary"]["truncated_rate"] == 1
     assert found["prompts"][0]["checks"]["no_chat_artifacts"]["passed"] is False
 
 
 def test_a_model_that_ends_at_once_passes_nothing(tokenizer: FastTokenizer, tmp_path: Path) -> None:
-    table, _ = answered(stubborn({tokenizer.eos_token_id: 1.0}), tokenizer, tmp_path, "a", "b")
-    assert [row["response_tokens"] for row in table.to_pylist()] == [0, 0]
-    assert [row["stop_reason"] for row in table.to_pylist()] == ["eos", "eos"]
-    assert summarize(table.to_pylist())[0]["summary"]["all_checks_pass_rate"] == 0
-    assert summarize(table.to_pylist())[0]["summary"]["json_valid_rate"] == 0
+    rows, _ = answered(stubborn({tokenizer.eos_token_id: 1.0}), tokenizer, tmp_path, "a", "b")
+    assert [row["response_tokens"] for row in rows] == [0, 0]
+    assert [row["stop_reason"] for row in rows] == ["eos", "eos"]
+    assert summarize(rows)[0]["summary"]["all_checks_pass_rate"] == 0
+    assert summarize(rows)[0]["summary"]["json_valid_rate"] == 0
 
 
 def test_an_answer_is_known_by_its_prompt_alone(tokenizer: FastTokenizer) -> None:

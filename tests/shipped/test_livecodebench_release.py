@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluation.grading.by_hand import verify_by_hand
+from evaluation.grading.by_hand import verify_file
+from evaluation.grading.generated import sample_rows
 from evaluation.prefill.caches import read_documents, read_prompts
 from evaluation.prefill.generation import prefill_generation_task
 from evaluation.settings.suites import load_suite
@@ -88,7 +89,8 @@ def test_a_release(tmp_path: Path, smollm2: Path) -> None:
         for sample, formula in enumerate((RIGHT, FIRST_ONLY, WRONG))
     ]
     write_rows(tmp_path / "completions.jsonl", given)
-    lines, summary = verify_by_hand(plan, "lcb", tmp_path / "completions.jsonl")
+    found, summary = verify_file(plan, "lcb", tmp_path / "completions.jsonl")
+    lines = [*sample_rows(found)]
     credits = {(line["id"], line["sample"]): line["verdicts"]["tests"]["credit"] for line in lines}
     assert credits == {(one["id"], one["sample"]): float(one["sample"] == 0) for one in given}
     assert summary["verifiers"]["tests"]["pass_at_k"]["3"]["value"] == 1.0

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from evaluation.errors import ConfigError
-from evaluation.grading.by_hand import _shown
 from evaluation.settings.verifiers import Program
 from evaluation.verification.registry import verify
 from evaluation.verification.verdicts import Verdict
@@ -49,15 +48,6 @@ def test_the_verdict_tells_the_program_and_the_failing_assertion() -> None:
     assert verdict == Verdict(
         credit=0.0, answer=_WRONG, reason="`assert add(1, 2) == 3`: add(1, 2) gave -1"
     )
-
-
-@needs_sandbox
-def test_rows_of_verify_answers_say_what_the_plain_run_alone_judged() -> None:
-    document = {"tests": ["assert add(1, 2) == 3", "assert add.__name__ == 'add'"]}
-    for program, credit in ((_RIGHT, 1), (_WRONG, 0)):
-        row = _shown(_verdict(program, document))
-        assert (row["credit"], row["note"]) == (credit, "unguarded")
-        assert "note" not in _shown(_verdict(program))
 
 
 @needs_sandbox

@@ -1,4 +1,4 @@
-"""Completions of three other engines, from prefilled prompts to the page, by commands alone."""
+"""Completions of other engines, from prefilled prompts to the page, by commands alone."""
 
 import json
 from typing import Any
@@ -24,11 +24,6 @@ def batch(prompt: dict[str, Any], texts: list[str]) -> dict[str, Any]:
     return {"id": "vllm-1", "custom_id": prompt["id"], "response": response, "error": None}
 
 
-def logged(prompt: dict[str, Any], texts: list[str], number: int) -> dict[str, Any]:
-    arguments = {"gen_args_0": {"arg_0": prompt["prompt"], "arg_1": {"until": []}}}
-    return {"doc_id": number, "doc": {}, "arguments": arguments, "resps": [texts]}
-
-
 def check_results(world: World, said: str) -> None:
     """Rates, deltas and the note on two engines, in files, page and terminal."""
     found = {}
@@ -39,9 +34,9 @@ def check_results(world: World, said: str) -> None:
         at_k = [one["value"] for one in rates["pass_at_k"].values()]
         found[name] = entry["engine"]["name"], rates["pass_rate"], *at_k
     assert found == {
-        "by_checkpoint/step_5": ("sglang", 0.75, 0.75, 1.0),
-        "by_checkpoint/step_15": ("openai_batch", 1.0, 1.0, 1.0),
-        "bridge": ("lm_eval", 0.0, 0.0, 0.0),
+        "by_checkpoint/step_5": ("sglang 0.5", 0.75, 0.75, 1.0),
+        "by_checkpoint/step_15": ("vllm 0.9", 1.0, 1.0, 1.0),
+        "bridge": ("another engine", 0.0, 0.0, 0.0),
     }
     deltas = world.read("stage2", "by_checkpoint", "step_15", "bridge_deltas.json")
     assert {
@@ -49,7 +44,7 @@ def check_results(world: World, said: str) -> None:
         for row in deltas["deltas"]
         if (row["item"], row["metric"]) == ("sums", "delta_pass_rate")
     } == {1.0}
-    note = "sums are by openai_batch, those of the bridge by lm_eval"
+    note = "sums are by vllm 0.9, those of the bridge by another engine"
     assert any(note in one for one in deltas["notes"])
     page = world.results("stage2", "report.html").read_text()
     assert note in page
@@ -62,8 +57,8 @@ def check_export(world: World) -> None:
     paths = (world.folder / "shared").glob("*-stage2-*/results_*.json")
     tasks = {path.parent.name: json.loads(path.read_text())["configs"]["sums"] for path in paths}
     assert {name[-2:]: one["metadata"]["inference_engine"] for name, one in tasks.items()} == {
-        "-5": "sglang",
-        "15": "openai_batch",
+        "-5": "sglang 0.5",
+        "15": "vllm 0.9",
     }
 
 
@@ -80,21 +75,15 @@ def test_from_prompts_to_the_page(world: World) -> None:
     ]
     write_rows(world.folder / "ours.jsonl", ours)
     write_rows(world.folder / "batch.jsonl", [batch(p, ["a", "a"]) for p in prompts])
-    harness = [logged(p, ["b", "b"], n) for n, p in enumerate(prompts)]
-    write_rows(world.folder / "samples.jsonl", harness)
-    for file, checkpoint, engine in (
-        ("ours.jsonl", "5", ["--engine", "sglang", "--engine-version", "0.5"]),
-        ("batch.jsonl", "15", []),
-        ("samples.jsonl", "bridge", []),
+    write_rows(world.folder / "wrong.jsonl", [batch(p, ["b", "b"]) for p in prompts])
+    for file, *words in (
+        ("ours.jsonl", "--step", "5", "--engine", "sglang 0.5"),
+        ("batch.jsonl", "--step", "15", "--engine", "vllm 0.9"),
+        ("wrong.jsonl", "--bridge"),
     ):
-        names = ["--stage", "stage2", "--checkpoint", checkpoint, "--task", "sums", *engine]
+        names = ["--stage", "stage2", "--task", "sums", *words]
         done = well(world.evaluation("import-completions", file, *names))
-        assert "16 completions stored; the next run verifies them: `snakemake stage2" in done.stdout
+        assert "the next run verifies them: `snakemake stage2" in done.stdout
     done = well(world.snakemake("stage2"))
     check_results(world, done.stdout + done.stderr)
     check_export(world)
-    forget = ["--stage", "stage2", "--checkpoint", "5", "--task", "sums", "--forget"]
-    well(world.evaluation("import-completions", *forget))
-    well(world.snakemake("stage2"))
-    entry = world.read("stage2", "by_checkpoint", "step_5", "tier5_verified.json")
-    assert entry["generation_tasks"]["sums"].get("engine") is None

@@ -65,12 +65,15 @@ def test_a_run_gives_every_file_and_deltas(world: World) -> None:
         folder = subject.folder / "generation" / "sums_sampled"
         lines = rows_of(folder / "results.jsonl")
         assert len(lines) == 48
-        rows = pq.read_table(folder / "prompts.parquet").to_pylist()
-        for row in rows:
-            own = [line["verdicts"][row["verifier"]] for line in lines if line["id"] == row["id"]]
-            right = sum(verdict["credit"] == 1 for verdict in own)
-            assert (row["n"], row["correct"]) == (4, right)
-            assert row["pass_rate"] == pytest.approx(right / 4)
+        rows = pq.read_table(subject.folder / "tier5_verified_units.parquet").to_pylist()
+        for row in (row for row in rows if row["item"] == "sums_sampled"):
+            own = [line["verdicts"] for line in lines if line["id"] == row["unit"]]
+            for view, column in (("strict", "pass_rate"), ("lenient", "pass_rate_lenient")):
+                right = sum(verdicts[view]["credit"] == 1 for verdicts in own)
+                assert (len(own), row[column]) == (4, pytest.approx(right / 4))
+        completions = rows_of(folder / "completions.jsonl")
+        assert completions == [{k: v for k, v in one.items() if k != "verdicts"} for one in lines]
+        assert json.loads((folder / "summary.json").read_text()) == sampled
         for line in lines:
             is_right = line["completion"].strip()[:1] == "a"
             assert line["verdicts"]["strict"]["credit"] == float(is_right)
@@ -86,12 +89,12 @@ def test_files_of_other_suites_go_and_those_being_written_stay(world: World) -> 
     """Two runs may collect one step at once; each must leave what the other is writing."""
     subject = step_subject(ask_for_answers(world, {"sums": TASK, "more": TASK}), 5)
     run(subject)
-    written = temporary_path(subject.folder / "generation" / "sums" / "prompts.parquet")
+    written = temporary_path(subject.folder / "generation" / "sums" / "results.jsonl")
     written.write_bytes(b"half of it")
     subject = step_subject(ask_for_answers(world, {"sums": TASK}), 5)
     run(subject)
     assert written.read_bytes() == b"half of it"
-    for name in ("prompts.parquet", "results.jsonl"):
+    for name in ("completions.jsonl", "results.jsonl"):
         assert (subject.folder / "generation" / "sums" / name).is_file()
     assert not list((subject.folder / "generation" / "more").glob("*"))
 

@@ -78,15 +78,12 @@ def _of_completions(metric: Metric, view: VerifierRates, task: GenerationEntry) 
 
 RATES: Mapping[str, Callable[[VerifierRates, GenerationEntry], str]] = {
     "pass rate [95 %]": lambda view, _: _rate(view.pass_rate, view.low, view.high),
+    "extracts an answer": lambda view, _: _percent(view.format_rate),
     "by instruction": lambda view, _: _by_instruction(view),
-    "in its format": lambda view, _: _percent(view.format_rate),
-    "right, not in its format": lambda view, _: _percent(view.right_but_format_rate),
     "pass@k": lambda view, _: (
         ", ".join(f"{k}: {_percent(one.value)}" for k, one in view.pass_at_k.items()) or "–"
     ),
     "majority": lambda view, _: _percent(view.cons_at_n.value if view.cons_at_n else None),
-    "unguarded": lambda view, _: str(view.unguarded or "–"),
-    "forged": lambda view, _: str(view.forged or "–"),
     "errors": lambda view, task: f"{view.errors} of {task.samples}",
     "empty": lambda _, task: _percent(task.empty_rate),
     **{
