@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parent.parent
 AT_MOST = {
     "settings": 2_800,
     "checkpoints": 2_600,
-    "verification": 2_800,
+    "verification checks": 2_800,
     "providers": 900,
     "prefill tokenizers": 3_000,
     "scoring": 3_400,

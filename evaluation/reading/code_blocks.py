@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from evaluation.fences import Fence, read_fences
 from evaluation.reading.final_answers import END_TOKENS
-from evaluation.verification.fences import Fence, read_fences
 
 _PYTHON = re.compile(
     r"(?:(?:ipython|python|py)(?:[ _-]?[23](?:\.\d+)*)?|code|pycon|tool_code)?", re.IGNORECASE

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import model_validator
 
+from evaluation.checks.declared import CheckKind
 from evaluation.results.files import COLLECT_AGAIN, FileModel, read_records, unusable
 from evaluation.results.tier_files import Count, Rate, TierFile, measured
-from evaluation.settings.check_kinds import CheckKind
 from evaluation.settings.tiers import TIERS
 
 if TYPE_CHECKING:

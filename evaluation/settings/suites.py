@@ -14,7 +14,6 @@ from evaluation.errors import ConfigError
 from evaluation.root import SUITES
 from evaluation.settings.chat import ChatSettings, TemplateValues
 from evaluation.settings.checks import Check
-from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.groups import Group
 from evaluation.settings.model import Boolean, Settings, Text, Tokens, one_sentence, unknown_key
@@ -148,7 +147,7 @@ class Suite(Settings):
     def runs_programs(self) -> bool:
         """Whether code that a model wrote is run in the sandbox."""
         checks = (check for probe in self.probes.values() for check in probe.checks)
-        return any(isinstance(check, PassesTests) for check in checks) or any(
+        return any(check.check == "passes_tests" for check in checks) or any(
             task.runs_programs for task in self.generation_tasks.values()
         )
 

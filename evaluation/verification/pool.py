@@ -26,11 +26,10 @@ from evaluation import children
 from evaluation.errors import EvaluationError
 from evaluation.escaping import without_surrogates
 from evaluation.progress import progress
-from evaluation.settings.checks import Check
-from evaluation.settings.code_checks import PassesTests
+from evaluation.settings.checks import Check, CheckSettings
 from evaluation.settings.verifiers import Program, Verifier
 from evaluation.verification import nltk_data
-from evaluation.verification.checks.code import LIMITS
+from evaluation.verification.checks.registry import LIMITS
 from evaluation.verification.registry import VERIFIERS, verify
 from evaluation.verification.sandbox.run import most_seconds
 from evaluation.verification.verdicts import INVALID, OUT_OF_MEMORY, OUT_OF_TIME, Verdict, shortened
@@ -125,7 +124,9 @@ def _scheduled(pool: ProcessPool, job: VerifierJob, seconds: float) -> "ProcessF
         future.set_result(verdict)
         return future
     wall_seconds = _PATIENCE * seconds
-    if isinstance(settings, Program | PassesTests):
+    if isinstance(settings, Program) or (
+        isinstance(settings, CheckSettings) and settings.check == "passes_tests"
+    ):
         own = settings.seconds if isinstance(settings, Program) else LIMITS.seconds
         wall_seconds += most_seconds(own) + _SANDBOX_SECONDS
     return pool.schedule(_verify_here, args=(*job, seconds), timeout=wall_seconds)

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evaluation.settings.checks import Check
+from evaluation.settings.checks import Check, CheckSettings
 from evaluation.settings.verifiers import Verifier
 from evaluation.verification.answers import BOXED, MATH_VERIFY, MINERVA, PATTERN, AnswerKind
-from evaluation.verification.checks.registry import MODELS as CHECK_MODELS
 from evaluation.verification.checks.registry import verify_check
 from evaluation.verification.instructions import INSTRUCTIONS
 from evaluation.verification.programs import PROGRAM
@@ -30,6 +29,6 @@ def verify(settings: Verifier | Check, document: Mapping[str, Any], completion: 
         document: Fields of the prompt's document; checks read none.
         completion: Text of a model, cut at its stop strings.
     """
-    if isinstance(settings, CHECK_MODELS):
+    if isinstance(settings, CheckSettings):
         return verify_check(settings, completion)
     return VERIFIERS[settings.kind].verify(settings, document, completion)

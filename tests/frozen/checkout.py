@@ -17,22 +17,31 @@ SHARED = Path(os.environ.get("EVAL_SHARED", Path(__file__).resolve().parents[3] 
 
 VERDICTS = """
 import gzip, json, sys
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from evaluation.settings.checks import Check
 from evaluation.settings.verifiers import Verifier
 from evaluation.verification.pool import verify_all
 
+kinds = TypeAdapter(Verifier), TypeAdapter(Check)
+
+def read(settings):
+    try:
+        return kinds["check" in settings].validate_python(settings)
+    except ValidationError:
+        return None
+
 if __name__ == "__main__":
-    kinds = TypeAdapter(Verifier), TypeAdapter(Check)
     with gzip.open(sys.argv[1], "rt") as lines:
-        jobs = [json.loads(line) for line in lines]
-    asked = [(kinds["check" in s].validate_python(s), d, text) for _, s, d, text in jobs]
+        rows = [json.loads(line) for line in lines]
+    jobs = [(key, known, d, text) for key, s, d, text in rows if (known := read(s)) is not None]
+    asked = [job[1:] for job in jobs]
     found = dict(verify_all(asked, workers=2, seconds=60, nltk_data=sys.argv[3]))
     with gzip.open(sys.argv[2], "wt") as file:
         for number, (key, *_) in enumerate(jobs):
             file.write(json.dumps([key, found[number].credit]) + "\\n")
 """
-"""Verdicts on a file of [key, settings, document, completion] into one of [key, credit]."""
+"""Verdicts on a file of [key, settings, document, completion] into one of [key, credit]; what the checkout
+refuses is left out, so that it differs."""
 
 WARM = """
 import json, os, runpy, sys

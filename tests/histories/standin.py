@@ -81,8 +81,8 @@ def _install_reading() -> None:
 def _install_verification() -> None:
     """Verifiers of answers run where they are asked, without a pool, and what they say is counted."""
     from evaluation.grading import verdicts
+    from evaluation.settings.checks import CheckSettings
     from evaluation.verification import golds, registry
-    from evaluation.verification.checks.registry import MODELS as CHECKS
     from evaluation.verification.pool import verify_all
     from evaluation.verification.verdicts import Verdict
 
@@ -94,7 +94,7 @@ def _install_verification() -> None:
     def judge(jobs: Any, **named: Any) -> Any:
         limits = named["seconds"], named["memory_mb"]
         for job, verdict in zip(jobs := list(jobs), verify(jobs, **named), strict=True):
-            is_real = "HISTORIES_REAL" in os.environ or isinstance(job[0], CHECKS)
+            is_real = "HISTORIES_REAL" in os.environ or isinstance(job[0], CheckSettings)
             lacks = None if is_real else _lacks(job[2], *limits)
             yield (verdict[0], Verdict(credit=None, reason=lacks)) if lacks else verdict
 

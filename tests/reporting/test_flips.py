@@ -122,7 +122,7 @@ def test_an_answer_is_whole_where_there_is_room(plans: dict[str, StagePlan]) -> 
 
 EXPECTED: list[tuple[dict[str, Any], str, str]] = [
     ({"check": "word_count", "at_most": 3}, "One two three four five.", "words (at_most 3); got 5"),
-    ({"check": "refuses"}, "", "declines to help, and does not help after all; got nothing"),
+    ({"check": "no_repetition"}, "", "no phrase over and over again, and not empty; got nothing"),
 ]
 
 

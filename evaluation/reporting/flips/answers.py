@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.pairing import Pair
+from evaluation.checks.declared import CHECKS
 from evaluation.errors import ResultsError
 from evaluation.reporting.flips.items import NOT_STORED, Change, Flip, ItemFlips, cut, largest
 from evaluation.results.probe_files import Generation, Tier4File, read_generations
 from evaluation.results.read import TierResults
 from evaluation.results.verified_files import VerifiedCompletion, read_verified
-from evaluation.settings.check_kinds import Counted
-from evaluation.settings.checks import Check
+from evaluation.settings.checks import Check, Counted
 from evaluation.settings.suites import Probe
-from evaluation.verification.checks.registry import CHECKS, named
+from evaluation.verification.checks.registry import named
 from evaluation.verification.thinking import checked_part
 from evaluation.verification.verdicts import UNFINISHED
 

@@ -1,46 +1,30 @@
-"""The function of every check of probes, by the check's name.
+"""Verdicts on answers to probes, by the checks of `evaluation/checks/`."""
 
-To add a check, add a model to `settings/checks.py` and a function to a module here. The function's name
-is an underscore and the check's name; its arguments are the answer and the check's settings by name.
-"""
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
-from collections import ChainMap, Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, get_args
-
-from evaluation.settings.check_kinds import Counted
-from evaluation.settings.checks import Check
-from evaluation.verification.checks import cleanliness, code, layout, phrases, refusals, structured
-from evaluation.verification.sandbox.model import ProgramVerdict
+from evaluation.checks.declared import CHECKS
+from evaluation.settings.checks import Check, Counted
+from evaluation.verification.sandbox.model import Limits, Tests
+from evaluation.verification.sandbox.run import run_program
 from evaluation.verification.verdicts import Verdict
 
-MODULES = (cleanliness, code, layout, refusals, structured, phrases)
-MODELS: tuple[type[Any], ...] = get_args(get_args(Check)[0])
-
-Function = Callable[..., bool | int | ProgramVerdict]
-"""Takes the answer and the check's settings; that of a `Counted` check returns a number."""
-
-
-CHECKS: Mapping[str, Function] = {
-    name: ChainMap(*map(vars, MODULES))[f"_{name}"]
-    for model in MODELS
-    for name in get_args(model.model_fields["check"].annotation)
-}
+LIMITS = Limits(seconds=5.0, memory_mb=512)
+"""Limits for the code of one answer with all its tests."""
 
 
 def verify_check(check: Check, completion: str) -> Verdict:
     """Verify an answer with a probe's check; the credit is 0 or 1, or None if the sandbox failed."""
     function = CHECKS[check.check]
     if isinstance(check, Counted):
-        number = function(completion)
-        assert isinstance(number, int), check.check
-        return Verdict(credit=float(check.holds(number)))
-    keys = {key: getattr(check, key) for key in type(check).model_fields if key != "check"}
-    verdict = function(completion, **keys)
-    if isinstance(verdict, ProgramVerdict):
-        credit = None if verdict.passed is None else float(verdict.passed)
-        return Verdict(credit=credit, reason=verdict.reason, note=verdict.note)
-    return Verdict(credit=float(verdict))
+        return Verdict(credit=float(check.holds(int(function(completion)))))
+    settings = {key: getattr(check, key) for key in type(check).model_fields if key != "check"}
+    found = function(completion, **settings)
+    if not isinstance(found, str):
+        return Verdict(credit=float(found))
+    verdict = run_program(found, Tests(source=settings["tests"]), LIMITS)
+    credit = None if verdict.passed is None else float(verdict.passed)
+    return Verdict(credit=credit, reason=verdict.reason, note=verdict.note)
 
 
 def named(checks: Sequence[Check]) -> Iterator[tuple[str, Check]]:

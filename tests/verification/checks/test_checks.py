@@ -8,12 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from evaluation.checks.declared import CHECKS
 from evaluation.settings.checks import Check
-from evaluation.verification.checks.registry import CHECKS, named, verify_check
+from evaluation.verification.checks.registry import named, verify_check
 from tests.tables import EVERYTHING, cases, sample, table
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
 ALL = [CHECK.validate_python(case["check"]) for case in table("verification/checks/check_cases")]
+FORMAL = {
+    name for name, check in CHECKS.items() if check.__module__.endswith(("code", "json_answers"))
+}
 ONE_OF_EACH = list({check.check: check for check in ALL}.values())
 
 
@@ -21,13 +25,10 @@ def passes(check: Check, text: str) -> bool:
     return verify_check(check, text).credit == 1
 
 
-def of_file(name: str) -> list[Any]:
-    """Each entry of a file as a case of its own."""
-    entries = enumerate(table(f"verification/checks/{name}"))
-    return [pytest.param(one, id=f"{name}-{i}-{one['check']['check']}") for i, one in entries]
+CASES = table("verification/checks/check_cases")
 
 
-@pytest.mark.parametrize("case", [*of_file("check_cases"), *of_file("adversarial")])
+@pytest.mark.parametrize("case", CASES, ids=[case["check"]["check"] for case in CASES])
 def test_good_answers_pass_and_bad_ones_fail(case: dict[str, Any]) -> None:
     check = CHECK.validate_python(case["check"])
     assert [text for text in case["passes"] if not passes(check, text)] == []
@@ -67,11 +68,34 @@ def test_every_check_gives_a_verdict_on_any_text(text: str) -> None:
 
 @settings(max_examples=500 if EVERYTHING else 50, deadline=None)
 @given(TEXTS)
-def test_what_cannot_be_seen_changes_no_verdict_on_words(text: str) -> None:
+def test_what_cannot_be_seen_changes_no_verdict(text: str) -> None:
+    """But those on code and JSON, in which it is an error."""
     hidden = "\u200b".join(text)
-    for check in ONE_OF_EACH:
-        if check.check in ("contains", "contains_any", "excludes", "answers", "letter_case"):
+    for check in ALL:
+        if check.check not in FORMAL:
             assert passes(check, hidden) == passes(check, text), check.check
+
+
+BULLETS = [f"{sign} {{1}}" for sign in "-*+–•●▪◦‣✓→"]
+NUMBERS = ["{0}. {1}", "{0}) {1}", "({0}) {1}", "**{0}.** {1}", "{0}\\. {1}", "**{0}. {1}**"]
+
+
+@given(
+    st.lists(st.sampled_from(["a", "the b", "**c**", "d - e"]), min_size=1, unique=True),
+    st.sampled_from(BULLETS) | st.sampled_from(NUMBERS),
+    st.sampled_from(["\n", "\n\n", "\r\n", "\n  more\n", "\n    - inner\n"]),
+    st.sampled_from(["", "Some of them:\n", "Some of them:\n\n"]),
+)
+def test_a_list_with_any_marker_counts_the_same(
+    items: list[str], form: str, between: str, before: str
+) -> None:
+    text = before + between.join(form.format(i, item) for i, item in enumerate(items, 1))
+    is_numbered = form in NUMBERS
+    assert CHECKS["numbered_count"](text) == len(items) * is_numbered
+    assert CHECKS["bullet_count"](text) == len(items) * (not is_numbered)
+    assert CHECKS["only_list"](text, "numbers" if is_numbered else "bullets") == (not before)
+    wanted = [item.strip("*") for item in items]
+    assert CHECKS["list_items"](text, wanted)
 
 
 LONG = [

@@ -1,23 +1,24 @@
 """Reads fenced code blocks of an answer with a Markdown parser."""
 
 from dataclasses import dataclass
-from functools import lru_cache
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from functools import cache, lru_cache
+from typing import Any
 
 _NESTED = 40
 """Levels of quotes and lists that are read; the parser ignores deeper ones."""
 
 
-def _parser() -> MarkdownIt:
-    """Return a parser that reads only blocks: parsing many brackets within lines would be slow."""
+@cache
+def _parser() -> Any:
+    """Return a parser that reads only blocks: parsing many brackets within lines would be slow.
+
+    It is imported here, since whatever reads a suite imports this module.
+    """
+    from markdown_it import MarkdownIt
+
     parser = MarkdownIt("commonmark", {"maxNesting": _NESTED})
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser.disable(["code", "html_block", "reference"])
-
-
-PARSER = _parser()
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,10 @@ def closes(line: str, sign: str) -> bool:
 @lru_cache(maxsize=16)
 def read_fences(text: str) -> tuple[Fence, ...]:
     """Return the fenced code blocks of an answer, as they are written."""
+    if "```" not in text and "~~~" not in text:
+        return ()  # most answers have none, and parsing takes long
     lines = text.split("\n")
-    return tuple(_fence(token, lines) for token in PARSER.parse(text) if token.type == "fence")
+    return tuple(_fence(token, lines) for token in _parser().parse(text) if token.type == "fence")
 
 
 def whole_fence(text: str) -> Fence | None:
@@ -53,7 +56,7 @@ def whole_fence(text: str) -> Fence | None:
     return fences[0]
 
 
-def _fence(token: Token, lines: list[str]) -> Fence:
+def _fence(token: Any, lines: list[str]) -> Fence:
     first, end = token.map or [0, 0]
     closed = end - first > 1 and closes(lines[end - 1].lstrip(" \t>"), token.markup)
     tag = token.info.strip().split(maxsplit=1)[0] if token.info.strip() else ""
