@@ -1,7 +1,4 @@
-"""Child processes: ends them with this process or with all their children, and limits their memory.
-
-Imports only the standard library: the sandbox's interpreter starts without the environment.
-"""
+"""Child processes: ends them with this process or with all their children, and limits their memory."""
 
 from __future__ import annotations
 
@@ -42,11 +39,10 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def limit_memory(more: int) -> tuple[int, int]:
-    """Limit how many more bytes of memory this process may use; return the former limits (soft, hard)."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+def limit_memory(more: int) -> None:
+    """Limit how many more bytes of memory this process may use than it does now."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
-    most = min([pages * resource.getpagesize() + more, *limits])
+    most = pages * resource.getpagesize() + more
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-    return soft, hard

@@ -110,6 +110,6 @@ def _check_stages(
     checks += check_checkpoints(subjects, caches, gate=gate)
     checks += check_answers(list(chosen.values()), caches)
     if any(plan.suite.runs_programs for plan in chosen.values()):
-        checks.append(check_sandbox())
+        checks.append(check_sandbox(next(iter(chosen.values())).config.verification.sandbox))
     checks.append(check_folders(chosen))
     return checks

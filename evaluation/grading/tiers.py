@@ -190,7 +190,7 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
     content = {
         "overall": {"pass_rate": _mean(primary)},
-        "sandbox": describe_sandbox() if programs else None,
+        "sandbox": describe_sandbox(plan.config.verification.sandbox) if programs else None,
         "generation_tasks": tasks,
     }
     return TierFiles(

@@ -123,6 +123,7 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[AnswerJob]) -> Iterator[tuple[
         seconds=how.seconds,
         memory_mb=how.memory_mb,
         nltk_data=plan.nltk_data,
+        sandbox=how.sandbox,
     ):
         yield numbers[place], verdict
     for task, of_task in provided.items():

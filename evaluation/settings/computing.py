@@ -109,6 +109,11 @@ class Verification(Settings):
     max_error_share: Fraction = Field(
         0.01, ge=0, le=1, description="Largest share of answers on which a verifier may fail."
     )
+    sandbox: Literal["seccomp", "none"] = Field(
+        "seccomp",
+        description="What confines programs of answers; `none`: only their time and memory are limited. "
+        "Such a program may do all that you may.",
+    )
 
     @property
     def processes(self) -> int:

@@ -92,6 +92,11 @@ class Program(_Verifier):
     kind: Literal["program"] = Field(
         description="the completion's Python code passes the tests, run in the sandbox."
     )
+    raw: Boolean = Field(
+        False,
+        description="The completion is code as it is, after the document's `prefix`, as base models write "
+        "it; no fence is looked for.",
+    )
     seconds: Fraction = Field(10.0, ge=0.1, le=600, description="Time for all tests of a program.")
     memory_mb: Integer = Field(
         1024, ge=64, le=LARGEST_MEMORY, description="Memory of the program, in MB."

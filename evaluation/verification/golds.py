@@ -57,6 +57,7 @@ def check_golds(
         seconds=limits.seconds,
         memory_mb=limits.memory_mb,
         nltk_data=nltk_data,
+        sandbox=limits.sandbox,
     ):
         view, id, (verifier, document, _) = checks[number]
         if (problem := _problem(verifier, document, verdict)) is not None:

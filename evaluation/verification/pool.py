@@ -2,15 +2,13 @@
 
 A text that needs more CPU time or memory than the limits allow is a wrong answer, and its verdict states
 this. A job that crashes, or whose process got too little CPU time, has no verdict: the machine is at
-fault. A new process then replaces the worker. A job cannot affect later ones.
+fault. A new process then replaces the worker. Each job has the whole memory limit for itself.
 """
 
 import logging
 import multiprocessing
 import os
-import resource
 import signal
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from contextlib import contextmanager, suppress
@@ -31,7 +29,7 @@ from evaluation.settings.verifiers import Program, Verifier
 from evaluation.verification import nltk_data
 from evaluation.verification.checks.registry import LIMITS
 from evaluation.verification.registry import VERIFIERS, verify
-from evaluation.verification.sandbox.run import most_seconds
+from evaluation.verification.sandbox import run
 from evaluation.verification.verdicts import INVALID, OUT_OF_MEMORY, OUT_OF_TIME, Verdict, shortened
 
 VerifierJob = tuple[Verifier | Check, Mapping[str, Any], str]
@@ -39,33 +37,17 @@ VerifierJob = tuple[Verifier | Check, Mapping[str, Any], str]
 
 _LONGEST = 4_000_000
 """Longest completion that is verified, in characters: about a million tokens."""
-
-_SANDBOX_SECONDS = 60.0
-"""Seconds for building the sandbox, which a worker does for its first program."""
-
-_LONGEST_SOCKET_FOLDER = 107 - len("/pymp-01234567/listener-01234567")
-"""Bytes; a socket's address has 108 with its terminating zero (unix(7))."""
-
-_LONGEST_ANSWER = 10_000
-_LONGEST_REASON = 1_000
-
+_LONGEST_ANSWER, _LONGEST_REASON = 10_000, 1_000
 _WAITING = 16
 """Jobs per worker that are submitted to the pool at a time."""
-
-_KINDS_VARIABLE = "EVALUATION_VERIFIER_KINDS"
-"""Environment variable with the kinds of verifiers whose libraries `preload` imports."""
-
+KINDS_VARIABLE = "EVALUATION_VERIFIER_KINDS"
+"""Environment variable with the kinds of verifiers whose libraries `preload.py` imports."""
 _PATIENCE = 10
 """A job may take this many times its limit of CPU time in all, since other processes need time, too."""
-
-_TOO_MUCH_MEMORY, _WORKER_GREW = 77, 78
-"""Exit codes of a worker whose memory limit was exceeded: by its last job alone, or with earlier ones."""
-
-_most_kilobytes = 0
-"""Peak memory allowed in this process, if it is a worker."""
-
-_allowed_kilobytes = 0
-"""Part of it that jobs may add."""
+_SANDBOX_SECONDS = 60.0
+"""Seconds for trying the sandbox, which a worker does for its first program."""
+_TOO_MUCH_MEMORY = 77
+"""Exit code of a worker whose job exceeded the memory limit: its libraries may be left inconsistent."""
 
 
 def verify_all(
@@ -75,6 +57,7 @@ def verify_all(
     seconds: float = 10.0,
     memory_mb: int = 1024,
     nltk_data: Path | None = None,
+    sandbox: run.Kind = "seccomp",
 ) -> Iterator[tuple[int, Verdict]]:
     """Verify completions in several processes, and show progress.
 
@@ -85,6 +68,7 @@ def verify_all(
         jobs: Settings, document and completion of each verdict.
         seconds: Limit of each job's CPU time; a program has its own.
         nltk_data: The only folder that NLTK reads from; None for NLTK's default folders.
+        sandbox: What confines programs.
 
     Yields:
         Index of a job in `jobs` and its verdict, in the order in which jobs finish.
@@ -96,20 +80,18 @@ def verify_all(
     kinds = sorted({verifier.kind for verifier, _, _ in jobs} & VERIFIERS.keys())
     bar = progress("verification", len(jobs), "answer")
     pool = ProcessPool(
-        workers,
-        initializer=_prepare,
-        initargs=(memory_mb, nltk_data, kinds),
-        context=_context(kinds),
+        workers, initializer=_prepare, initargs=(nltk_data, sandbox, kinds), context=_context(kinds)
     )
     try:
         while True:
             for number, job in islice(numbered, _WAITING * workers - len(waiting)):
-                waiting[_scheduled(pool, job, seconds)] = number
+                most, args = _most_seconds(job[0], seconds), (*job, seconds, memory_mb)
+                waiting[pool.schedule(_verify_here, args=args, timeout=most)] = number
             if not waiting:
                 return
             wait(waiting, return_when=FIRST_COMPLETED)
             for done in [future for future in waiting if future.done()]:
-                yield waiting.pop(done), _verdict(done, seconds, memory_mb)
+                yield waiting.pop(done), storable(_verdict(done, seconds, memory_mb))
                 bar.update()
     finally:
         bar.close()
@@ -117,19 +99,13 @@ def verify_all(
         pool.join()
 
 
-def _scheduled(pool: ProcessPool, job: VerifierJob, seconds: float) -> "ProcessFuture[Verdict]":
-    settings, _, completion = job
-    if (verdict := too_long(completion)) is not None:
-        future: ProcessFuture[Verdict] = ProcessFuture()
-        future.set_result(verdict)
-        return future
-    wall_seconds = _PATIENCE * seconds
-    if isinstance(settings, Program) or (
-        isinstance(settings, CheckSettings) and settings.check == "passes_tests"
-    ):
-        own = settings.seconds if isinstance(settings, Program) else LIMITS.seconds
-        wall_seconds += most_seconds(own) + _SANDBOX_SECONDS
-    return pool.schedule(_verify_here, args=(*job, seconds), timeout=wall_seconds)
+def _most_seconds(settings: Verifier | Check, seconds: float) -> float:
+    """Return how many seconds of wall-clock time a job can take; a program has a process of its own."""
+    runs = settings.check == "passes_tests" if isinstance(settings, CheckSettings) else False
+    if not (runs or isinstance(settings, Program)):
+        return _PATIENCE * seconds
+    own = settings.seconds if isinstance(settings, Program) else LIMITS.seconds
+    return _PATIENCE * seconds + run.most_seconds(own) + _SANDBOX_SECONDS
 
 
 def too_long(completion: str) -> Verdict | None:
@@ -142,7 +118,7 @@ def too_long(completion: str) -> Verdict | None:
 
 def _verdict(done: "ProcessFuture[Verdict]", seconds: float, memory_mb: int) -> Verdict:
     try:
-        return storable(done.result())
+        return done.result()
     except EvaluationError:
         raise
     except TimeoutError as error:
@@ -150,6 +126,7 @@ def _verdict(done: "ProcessFuture[Verdict]", seconds: float, memory_mb: int) -> 
             f"the verifier was not done after {error.args[1]:g} seconds, in which it had less than "
             f"{seconds:g} seconds of CPU time"
         )
+        return Verdict(credit=None, reason=reason)
     except ProcessExpired as error:
         if error.exitcode == -signal.SIGPROF:
             reason = f"it takes more than {seconds:g} seconds of CPU time to verify"
@@ -157,130 +134,77 @@ def _verdict(done: "ProcessFuture[Verdict]", seconds: float, memory_mb: int) -> 
         if error.exitcode == _TOO_MUCH_MEMORY:
             reason = f"it takes more than {memory_mb} MB of memory to verify"
             return Verdict(credit=0.0, reason=reason, note=OUT_OF_MEMORY)
-        if error.exitcode == _WORKER_GREW:
-            reason = f"the verifier took more than {memory_mb} MB of memory, with those before it"
-        else:
-            reason = f"the verifier's process died (exit code {error.exitcode})"
+        reason = f"the verifier's process died (exit code {error.exitcode})"
+        return Verdict(credit=None, reason=reason)
     except Exception as error:  # noqa: BLE001 - a verifier's libraries may raise anything
         reason = f"the verifier failed: {type(error).__name__}: {error}"
-        return storable(Verdict(credit=None, reason=reason, note=INVALID))
-    return storable(Verdict(credit=None, reason=reason))
+        return Verdict(credit=None, reason=reason, note=INVALID)
 
 
 def storable(verdict: Verdict) -> Verdict:
     """Return a verdict that any file can store: without lone surrogates, of bounded size."""
-    answer = (
-        None if verdict.answer is None else without_surrogates(verdict.answer)[:_LONGEST_ANSWER]
-    )
-    return replace(
-        verdict,
-        answer=answer,
-        reason=shortened(without_surrogates(verdict.reason), _LONGEST_REASON),
-    )
+    answer = verdict.answer and without_surrogates(verdict.answer)[:_LONGEST_ANSWER]
+    reason = shortened(without_surrogates(verdict.reason), _LONGEST_REASON)
+    return replace(verdict, answer=answer, reason=reason)
 
 
 def _context(kinds: Sequence[str]) -> Any:
     """Return a context whose workers are forked from a process with all libraries and a fixed hash seed."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["evaluation.verification.preload"])
-    variables = {_KINDS_VARIABLE: " ".join(kinds), "PYTHONHASHSEED": "0"}
-    with _environment(variables), _place_for_a_socket():  # sympy iterates over sets
-        forkserver.ensure_running()
+    with _environment({KINDS_VARIABLE: " ".join(kinds), "PYTHONHASHSEED": "0"}):
+        forkserver.ensure_running()  # sympy iterates over sets
     return context
 
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
+    before = dict(os.environ)
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
 
 
-@contextmanager
-def _place_for_a_socket() -> Iterator[None]:
-    """Use `/tmp` if the temporary folder's path is too long for the address of a socket.
-
-    CPython 3.14 does the same: https://github.com/python/cpython/issues/132124
-    """
-    given = tempfile.tempdir
-    if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_SOCKET_FOLDER:
-        tempfile.tempdir = "/tmp"
-    try:
-        yield
-    finally:
-        tempfile.tempdir = given
-
-
-def preload() -> None:
-    """Import the verifiers' libraries in the process that all workers are forked from.
-
-    The process ends when its parent ends, and its workers end with it. Otherwise it would wait for its
-    last worker, which an answer may keep busy for ever.
-    """
-    _end_with_parent()
-    _load(os.environ.get(_KINDS_VARIABLE, "").split())
-
-
-def _load(kinds: Iterable[str]) -> None:
+def load_libraries(kinds: Iterable[str]) -> None:
     """Import the libraries of some kinds; if one is not installed, its jobs fail later."""
     for load in filter(None, (VERIFIERS[kind].load for kind in kinds)):
         with suppress(ImportError):
             load()
 
 
-def _end_with_parent() -> None:
-    """Make the kernel kill this process when its parent dies."""
-    children.end_with_parent()
-    parent = multiprocessing.parent_process()
-    if parent is not None and not parent.is_alive():  # the parent died before the call above
-        os._exit(1)
-
-
-def _prepare(memory_mb: int, nltk_folder: Path | None, kinds: Sequence[str]) -> None:
-    """Make a worker end with its parent, and limit the memory that it adds to its present use.
-
-    Allocations fail at twice the limit. Libraries may take a failed allocation for a wrong answer, so
-    `_verify_here` gives up every job that has exceeded the limit itself.
-    """
-    global _most_kilobytes, _allowed_kilobytes
+def _prepare(nltk_folder: Path | None, sandbox: run.Kind, kinds: Sequence[str]) -> None:
+    """Make a worker end with its parent, and do what the caller chose."""
     logging.disable()  # libraries log texts that they cannot parse in full length
-    _end_with_parent()
+    children.end_with_parent()
     if nltk_folder is not None:
         nltk_data.use(nltk_folder)
-    _load(kinds)
-    _allowed_kilobytes = memory_mb * 1024
-    _most_kilobytes = _peak_kilobytes() + _allowed_kilobytes
-    children.limit_memory(2 * memory_mb * 1024**2)
+    run.use(sandbox)
+    load_libraries(kinds)
 
 
 def _verify_here(
-    settings: Verifier | Check, document: Mapping[str, Any], completion: str, seconds: float
+    settings: Verifier | Check,
+    document: Mapping[str, Any],
+    completion: str,
+    seconds: float,
+    memory_mb: int,
 ) -> Verdict:
     """Return a job's verdict; the process ends if it exceeds its CPU time or memory.
 
     The kernel ends it by SIGPROF, since Python's handlers do not run inside of one long operation.
     """
-    was_small = _peak_kilobytes() < _most_kilobytes - _allowed_kilobytes / 2
-    excessive = _TOO_MUCH_MEMORY if was_small else _WORKER_GREW
+    if (verdict := too_long(completion)) is not None:
+        return verdict
+    children.limit_memory(memory_mb << 20)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
-        verdict = verify(settings, document, completion)
+        return verify(settings, document, completion)
     except MemoryError:
-        os._exit(excessive)
+        os._exit(_TOO_MUCH_MEMORY)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    if _peak_kilobytes() > _most_kilobytes:
-        os._exit(excessive)
-    return verdict
-
-
-def _peak_kilobytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,5 +1,12 @@
-"""Calls `preload` when the forkserver, the process that all workers are forked from, imports it."""
+"""Imported by the process that all workers are forked from: imports the verifiers' libraries once.
 
-from evaluation.verification.pool import preload
+It ends with its parent, and its workers with it, which an answer may keep busy for ever.
+"""
 
-preload()
+import os
+
+from evaluation import children
+from evaluation.verification.pool import KINDS_VARIABLE, load_libraries
+
+children.end_with_parent()
+load_libraries(os.environ.get(KINDS_VARIABLE, "").split())

@@ -13,10 +13,9 @@ from typing import Any
 
 from evaluation.errors import ConfigError
 from evaluation.escaping import without_surrogates
-from evaluation.reading.programs import Wanted, read_program
-from evaluation.reading.python_code import parsed
 from evaluation.settings.verifiers import Program
 from evaluation.verification.livecodebench import METADATA, as_function, method_of, problem_tests
+from evaluation.verification.python_programs import chat_program, last_fence, raw_program
 from evaluation.verification.sandbox.model import Limits, Tests
 from evaluation.verification.sandbox.run import run_program
 from evaluation.verification.verdicts import JudgedKind, Verdict
@@ -30,8 +29,8 @@ def _verify(verifier: Program, document: Mapping[str, Any], completion: str) -> 
     tests = _read_tests(document)
     if len(completion) > _MOST_CHARACTERS:
         return Verdict(credit=0.0, reason=f"it is longer than {_MOST_CHARACTERS:,} characters")
-    program = read_program(completion, _wanted(document, tests))
-    if program is None:
+    program = _program(verifier, document, completion, tests)
+    if not program.strip():
         return Verdict(credit=0.0, reason="it has no code")
     answer = without_surrogates(program)
     if METADATA in document and method_of(document) is None:
@@ -39,7 +38,19 @@ def _verify(verifier: Program, document: Mapping[str, Any], completion: str) -> 
     limits = Limits(seconds=float(verifier.seconds), memory_mb=int(verifier.memory_mb))
     outcome = run_program(program, tests, limits)
     credit = None if outcome.passed is None else float(outcome.passed)
-    return Verdict(credit=credit, answer=answer, reason=outcome.reason, note=outcome.note)
+    return Verdict(credit=credit, answer=answer, reason=outcome.reason)
+
+
+def _program(verifier: Program, document: Mapping[str, Any], completion: str, tests: Tests) -> str:
+    """Return the program of a completion, with the code that the prompt gave; empty if it has none."""
+    prefix = _text(document, "prefix")
+    if verifier.raw:
+        return raw_program(completion, prefix)
+    text = completion.replace("\r\n", "\n")
+    if METADATA in document:
+        code = last_fence(text)
+        return code and f"{prefix}\n{code}"
+    return chat_program(text, _tested_names(tests), prefix) if text.strip() else ""
 
 
 def _canonical(verifier: Program, document: Mapping[str, Any]) -> str | None:
@@ -54,7 +65,6 @@ def _read_tests(document: Mapping[str, Any]) -> Tests:
         return problem_tests(document)
     common = Tests(
         setup=_text(document, "setup"),
-        given=_text(document, "prefix"),
         entry_point=_text(document, "entry_point"),
     )
     if isinstance(tests, str) and tests.strip():
@@ -74,20 +84,17 @@ def _text(document: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _wanted(document: Mapping[str, Any], tests: Tests) -> Wanted:
-    return Wanted(_tested_names(tests), _text(document, "prefix"), tests.entry_point)
-
-
 def _tested_names(tests: Tests) -> list[str]:
     """Return the entry point, or the functions that the tests call."""
-    if tests.entry_point:
-        return [tests.entry_point]
-    return list(dict.fromkeys(_called_names("\n".join(tests.asserts) or tests.source)))
+    return [tests.entry_point] if tests.entry_point else list(_called_names(tests))
 
 
-def _called_names(source: str) -> Iterator[str]:
-    tree = parsed(source)
-    for node in ast.walk(tree) if tree else ():
+def _called_names(tests: Tests) -> Iterator[str]:
+    try:
+        tree = ast.parse("\n".join(tests.asserts) or tests.source)
+    except (SyntaxError, ValueError):  # running them will tell
+        return
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node.func.id
 

@@ -39,7 +39,7 @@ def test_programs_of_tasks_and_probes_need_a_sandbox(
     ask(world, sums=PROGRAM)
     assert look(world)["sandbox"].state == "ok"
 
-    def refuse() -> str:
+    def refuse(kind: str) -> str:
         raise SandboxError("no sandbox here; ask your administrator")
 
     monkeypatch.setattr("evaluation.verification.sandbox.run.describe_sandbox", refuse)

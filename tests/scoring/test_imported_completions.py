@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.bridge.write import write_deltas
-from evaluation.checkpoints.subjects import bridge_subject, step_subject
+from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import EvaluationError, ScoringError
@@ -130,16 +129,6 @@ def test_they_are_used_as_the_checkpoints_own(
     found = [(one["completion"], one["stop_reason"]) for one in map(json.loads, lines)]
     assert found[:3] == [("a", "stop_string"), ("b", "eos"), ("a", "stop_string")]
     assert verify_file(plan, "sums", path)[1]["verifiers"]["strict"]["pass_rate"] == 0.5
-
-    bridge = bridge_subject(plan, plans)
-    assert make(SCORE, bridge).error is None
-    assert make(COLLECT, bridge).error is None
-    write_deltas(plan, 5)
-    notes = json.loads((subject.folder / "bridge_deltas.json").read_text())["notes"]
-    assert (
-        sum("sums are by other 1.2, those of the bridge by the built-in engine" in n for n in notes)
-        == 1
-    )
 
     again = write(tmp_path / "again.jsonl", own, {id: ["a", "a"] for id in ids})
     import_file(plans, subject, "sums", again, "another engine")

@@ -10,9 +10,7 @@ import pytest
 
 from evaluation.errors import ConfigError
 from evaluation.settings.verifiers import Program
-from evaluation.verification.livecodebench import problem_tests
 from evaluation.verification.programs import PROGRAM
-from evaluation.verification.sandbox.needs import use_of
 from tests.shipped.mirrors import pack
 from tests.tables import cases
 
@@ -39,14 +37,8 @@ def document(kind: str) -> dict[str, Any]:
 )
 def test_a_program(kind: str, program: str, credit: float) -> None:
     completion = f"First a try:\n```python\nprint('x')\n```\nThis is it:\n```python\n{program}```\n"
-    asked = completion if kind == "method" else f"```python\n{program}```"
-    verdict = PROGRAM.verify(Program(kind="program", seconds=5), document(kind), asked)
+    verdict = PROGRAM.verify(Program(kind="program", seconds=5), document(kind), completion)
     assert verdict.credit == credit, verdict.reason
-
-
-@pytest.mark.parametrize("kind", ["script", "method"])
-def test_its_tests_have_plain_data(kind: str) -> None:
-    assert use_of(problem_tests(document(kind))).needs == ""
 
 
 def packed(thing: object) -> str:

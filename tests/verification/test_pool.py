@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from evaluation.errors import CacheError
-from evaluation.settings.verifiers import Boxed, IFEval, MathVerify, Minerva
+from evaluation.settings.verifiers import Boxed, IFEval, MathVerify
 from evaluation.verification.pool import VerifierJob, verify_all
 from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, Verdict
 from tests.conftest import ROOT
-from tests.tables import sample, table
 from tests.verification.sandbox.arena import of_session
 
 MATH = MathVerify(kind="math_verify")
@@ -45,6 +44,8 @@ class Deadly:
         elif self.harm == "endless":
             while True:
                 pass
+        elif self.harm == "one long operation":
+            pow(9, int("9" * 9))
         elif self.harm == "memory error":
             return "x" * (1 << 33)
         elif self.harm == "growing":
@@ -65,6 +66,7 @@ HARMS = {
     "segfault": "process died (exit code -11)",
     "hang": "not done after 10 seconds, in which it had less than 1 seconds of CPU time",
     "endless": "more than 1 seconds of CPU time",
+    "one long operation": "more than 1 seconds of CPU time",
     "memory error": "more than 128 MB of memory",
     "growing": "more than 128 MB of memory",
     "raise": "RecursionError: too deep and more",
@@ -74,6 +76,7 @@ HARMS = {
 
 OF_THE_TEXT = {
     "endless": OUT_OF_TIME,
+    "one long operation": OUT_OF_TIME,
     "memory error": OUT_OF_MEMORY,
     "growing": OUT_OF_MEMORY,
 }
@@ -152,44 +155,3 @@ def test_leaves_no_processes(number: signal.Signals) -> None:
     script.wait(120)
     script.stdout.close()
     assert not of_session(script.pid)
-
-
-def test_temporary_folder_with_a_long_path(tmp_path: Path) -> None:
-    """Clusters set TMPDIR to paths that no socket's address can hold."""
-    folder = tmp_path.joinpath(*["a_folder_of_a_job"] * 6)
-    folder.mkdir(parents=True)
-    script = (
-        "from evaluation.verification.pool import verify_all\n"
-        "from evaluation.settings.verifiers import Boxed\n"
-        "job = Boxed(kind='boxed'), {'gold': '5'}, '\\\\boxed{5}'\n"
-        "print([verdict.credit for _, verdict in verify_all([job], workers=1)])\n"
-    )
-    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "[1.0]\n"
-    assert list(folder.iterdir()) == []
-
-
-FORMULAS = [
-    *table("verification/verifiers")["hostile"],
-    *("9" * 100_000, "{" * 100_000, "$1$ " * 50_000, "0." + "3" * 50_000 + "\\%"),
-    "\\begin{pmatrix}" + " & ".join(f"x_{{{i}}}^{{{i}}}" for i in range(2000)) + "\\end{pmatrix}",
-]
-RIGHT = "\\boxed{5} Final Answer: The final answer is $5$. I hope it is correct."
-
-
-def test_none_blocks_the_others() -> None:
-    gold, minerva = {"gold": "5"}, Minerva(kind="minerva")
-    hostile: list[VerifierJob] = [
-        (MATH, gold, f"\\boxed{{{formula}}}") for formula in sample(2, FORMULAS)
-    ]
-    said = "Final Answer: The final answer is $%s$. "
-    hostile += [(minerva, gold, said % formula) for formula in FORMULAS[:3]]
-    right: list[VerifierJob] = [(settings, gold, RIGHT) for settings, _, _ in hostile] * 3
-    found = dict(verify_all([*hostile, *right], workers=2, seconds=1, memory_mb=512))
-    assert len(FORMULAS) >= 27
-    for number, (_, _, completion) in enumerate(hostile):
-        assert found[number].credit in (None, 0.0), completion[:60]
-    for number in range(len(right)):
-        assert found[len(hostile) + number].credit == 1.0

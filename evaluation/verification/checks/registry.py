@@ -24,7 +24,7 @@ def verify_check(check: Check, completion: str) -> Verdict:
         return Verdict(credit=float(found))
     verdict = run_program(found, Tests(source=settings["tests"]), LIMITS)
     credit = None if verdict.passed is None else float(verdict.passed)
-    return Verdict(credit=credit, reason=verdict.reason, note=verdict.note)
+    return Verdict(credit=credit, reason=verdict.reason)
 
 
 def named(checks: Sequence[Check]) -> Iterator[tuple[str, Check]]:

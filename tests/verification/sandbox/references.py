@@ -1,6 +1,5 @@
-"""Programs with tests from HumanEval and MBPP, wrong variants of them, and the sandboxes of this machine."""
+"""Programs with tests from HumanEval and MBPP, wrong variants of them, and whether there is a sandbox."""
 
-import functools
 import io
 import random
 import subprocess
@@ -16,8 +15,7 @@ import pytest
 
 from evaluation.errors import SandboxError
 from evaluation.verification.sandbox.model import Tests
-from evaluation.verification.sandbox.run import MODES, describe_sandbox
-from tests.tables import EVERYTHING
+from evaluation.verification.sandbox.run import describe_sandbox
 
 HEAVY = " 123"
 """A solution of MBPP that computes for seconds."""
@@ -38,7 +36,7 @@ def human_eval(shared: Path) -> list[Reference]:
     folder = shared / "data/generative/openai_humaneval/openai_humaneval"
     found = []
     for row in _rows(folder / "test-00000-of-00001.parquet"):
-        tests = Tests(source=row["test"], entry_point=row["entry_point"], given=row["prompt"])
+        tests = Tests(source=row["test"], entry_point=row["entry_point"])
         program = row["prompt"] + row["canonical_solution"]
         found.append(Reference(row["task_id"], program, tests))
     return found
@@ -53,11 +51,6 @@ def mbpp(shared: Path) -> Iterator[Reference]:
                 yield Reference(
                     f"{kind} {row['task_id']}", row["code"], Tests(asserts=asserts, setup=setup)
                 )
-
-
-def light_sample(references: list[Reference], every: int) -> list[Reference]:
-    light = [reference for reference in references if not reference.name.endswith(HEAVY)]
-    return references if EVERYTHING else light[::every]
 
 
 def passes_unsandboxed(reference: Reference, seconds: int) -> bool:
@@ -106,19 +99,12 @@ def _changed(program: str, generator: random.Random) -> str | None:
     return "".join(lines)
 
 
-@functools.cache
-def offered() -> tuple[str, ...]:
-    found = []
-    for mode in MODES:
-        try:
-            describe_sandbox(modes=[mode])
-        except SandboxError:
-            continue
-        found.append(mode)
-    return tuple(found)
+def _why_none() -> str:
+    try:
+        describe_sandbox()
+    except SandboxError as reason:
+        return str(reason)
+    return ""
 
 
-needs_sandbox = pytest.mark.skipif(
-    len(offered()) < len(MODES),
-    reason=f"this machine offers {' and '.join(offered()) or 'no sandbox'} of {' and '.join(MODES)}",
-)
+needs_sandbox = pytest.mark.skipif(bool(_why_none()), reason=_why_none())

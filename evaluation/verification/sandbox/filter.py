@@ -1,10 +1,9 @@
 """The system calls that a sandboxed program may make; every other one fails with "not permitted".
 
-A program cannot connect sockets, start processes, send signals to others or write files. It has no
-mounts, namespaces, keys, io_uring, bpf or ptrace. Memory outside of the process (pipes, memory files,
-shared segments) is forbidden too, as the memory limit does not count it.
-Threads end with their process and share its limits. Event loops of asyncio may have their pair of sockets,
-of which the limit on descriptors allows few.
+A program cannot connect sockets, start processes, send signals or write files. It has no mounts,
+namespaces, keys, io_uring, bpf or ptrace. Memory outside of the process (pipes, memory files, shared
+segments) is forbidden too, as the memory limit does not count it. Threads end with their process and
+share its limits. asyncio may have its pair of sockets, of which the limit on descriptors allows few.
 """
 
 import errno
@@ -38,7 +37,9 @@ _THREAD = 0x00010000
 _FILE_CONTROLS = (0, 1, 2, 3, 1030)
 """Duplicate a descriptor, read and set its flags; not F_SETOWN, which could send signals."""
 _WRITES = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC | (os.O_TMPFILE & ~os.O_DIRECTORY)
-_REMEDY = "install libseccomp.so.2 (`apt install libseccomp2`, `dnf install libseccomp`)"
+_REMEDY = "install libseccomp 2.4 or newer (`apt install libseccomp2`, `dnf install libseccomp`)"
+NO_SANDBOX = "no sandbox for generated programs can be built"
+ELSE = ", verify on another machine, or write `sandbox: none` into `verification`"
 
 
 @functools.cache
@@ -50,22 +51,12 @@ def compiled_filter() -> bytes:
     """
     try:
         import pyseccomp
-    except ModuleNotFoundError as reason:
-        raise SandboxError(
-            f"no sandbox for generated programs can be built: {missing_package('pyseccomp')}"
-        ) from reason
-    except (ImportError, OSError, RuntimeError) as reason:
-        raise SandboxError(
-            f"no sandbox for generated programs can be built: the library for seccomp filters is "
-            f"missing ({reason}); {_REMEDY}, or verify on another machine"
-        ) from reason
-    try:
+
         return _compile(pyseccomp)
-    except OSError as reason:
-        raise SandboxError(
-            f"no sandbox for generated programs can be built: libseccomp refuses the filter "
-            f"({reason}); {_REMEDY} 2.4 or newer, or verify on another machine"
-        ) from reason
+    except ModuleNotFoundError as reason:
+        raise SandboxError(f"{NO_SANDBOX}: {missing_package('pyseccomp')}{ELSE}") from reason
+    except (ImportError, OSError, RuntimeError) as reason:  # the library is missing, or too old
+        raise SandboxError(f"{NO_SANDBOX}: {reason}; {_REMEDY}{ELSE}") from reason
 
 
 def _compile(seccomp: Any) -> bytes:
