@@ -113,8 +113,8 @@ def with_checkpoints(estimate: Estimate, noises: Sequence[Noise], alpha: float =
     items = max(0.0, 1 - flicker / estimate.se**2)
     reach = math.hypot(*(noise.reach(alpha) for noise in noises))
     below, above = (
-        max(own, math.hypot(math.sqrt(items) * own, reach))
-        for own in (estimate.value - estimate.low, estimate.high - estimate.value)
+        max(distance, math.hypot(math.sqrt(items) * distance, reach))
+        for distance in (estimate.value - estimate.low, estimate.high - estimate.value)
     )
     wide = replace(
         estimate,
@@ -168,19 +168,21 @@ def _mean_item(sides: Sequence[TierResults], items: Sequence[Item]) -> Item:
 
 def _mean_units(sides: Sequence[TierResults], units: Sequence[Units | None]) -> Units | None:
     """Return units with the mean of each metric that all have, if all judged them; raise ResultsError."""
-    known = [one for one in units if one is not None]
-    if len(known) < len(units):
+    judged = [side_units for side_units in units if side_units is not None]
+    if len(judged) < len(units):
         return None
-    first = known[0]
-    for side, own in zip(sides, known, strict=True):
-        if [*own.ids] != [*first.ids]:
+    first = judged[0]
+    for side, side_units in zip(sides, judged, strict=True):
+        if [*side_units.ids] != [*first.ids]:
             raise ResultsError(
                 f"{side.folder}: its {side.tier.unit} are not those of {sides[0].folder}, so there is "
                 "no mean over both; score the checkpoint again"
             )
     measured = {
-        name: ratio._replace(amounts=np.mean([own.measured[name].amounts for own in known], axis=0))
+        name: ratio._replace(
+            amounts=np.mean([side_units.measured[name].amounts for side_units in judged], axis=0)
+        )
         for name, ratio in first.measured.items()
-        if all(name in own.measured for own in known)
+        if all(name in side_units.measured for side_units in judged)
     }
     return replace(first, measured=measured)

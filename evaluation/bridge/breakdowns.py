@@ -83,7 +83,8 @@ def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[
         )
     length = pair.ours.file.sequence_length
     for first, second in zip(bins_of(left, length), bins_of(right, length), strict=True):
-        known, tokens = ratio_of_blocks(first.nats - second.nats, first.tokens), first.tokens.sum()
+        estimate = ratio_of_blocks(first.nats - second.nats, first.tokens)
+        tokens = first.tokens.sum()
         values = float(first.nats.sum() / tokens), float(second.nats.sum() / tokens)
         yield {
             "tier": pair.tier.name,
@@ -91,9 +92,9 @@ def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[
             "first": first.first,
             "last": first.last,
             "tokens": int(tokens),
-            **change_columns(values, known),
-            "n": known.n,
-            "note": known.note,
+            **change_columns(values, estimate),
+            "n": estimate.n,
+            "note": estimate.note,
         }
 
 
@@ -101,10 +102,10 @@ def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
     for judged in pair.judged:
         for by, groups in pair.ours.items[judged.item].groupings.items():
             for group in sorted(set(groups.values())):
-                own = judged.only({name for name, of in groups.items() if of == group})
-                if own.ids:
-                    about = {"tier": pair.tier.name, "item": own.item, "by": by, "group": group}
-                    rate = paired_rate(own.ours, own.theirs)
-                    values = float(own.ours.mean()), float(own.theirs.mean())
-                    tested = {"prompts": len(own.ids), "p": rate.p, "mde": rate.mde}
+                members = judged.only({name for name, of in groups.items() if of == group})
+                if members.ids:
+                    about = {"tier": pair.tier.name, "item": members.item, "by": by, "group": group}
+                    rate = paired_rate(members.ours, members.theirs)
+                    values = float(members.ours.mean()), float(members.theirs.mean())
+                    tested = {"prompts": len(members.ids), "p": rate.p, "mde": rate.mde}
                     yield {**about, **change_columns(values, rate), **tested}

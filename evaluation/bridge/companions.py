@@ -41,22 +41,22 @@ def secondary_row(
     delta = secondary_delta(objective, deltas)
     if delta is None:
         return None
-    known = at_alpha(delta.estimate, alpha)
-    low, high = gain_interval(delta.sign, known)
+    estimate = at_alpha(delta.estimate, alpha)
+    low, high = gain_interval(delta.sign, estimate)
     if low is None or high is None:
         return None
     shows: Literal["better", "worse", "undecided"] = (
         "better" if low > 0 else "worse" if high < 0 else "undecided"
     )
     metric = delta.definition
-    text = f"undecided too, {metric.change(known.value, known.low, known.high)}"
+    text = f"undecided too, {metric.change(estimate.value, estimate.low, estimate.high)}"
     if shows != "undecided":  # by its size, whichever sign means better
         low, high = sorted((abs(low), abs(high)))
-        size = metric.change(abs(known.value), low, high, sign="")
+        size = metric.change(abs(estimate.value), low, high, sign="")
         text = f"{shows} by {size}"
     group = f" of {objective.group}" if objective.group else ""
     sentence = f"{objective.decided_on.words}{group} undecided; {metric.words} {text}"
-    bounds: dict[str, Any] = {"delta": known.value, "low": known.low, "high": known.high}
+    bounds: dict[str, Any] = {"delta": estimate.value, "low": estimate.low, "high": estimate.high}
     return SecondaryRow(metric=delta.metric, shows=shows, sentence=sentence, **bounds)
 
 
@@ -73,8 +73,8 @@ def format_or_ability(parts: Sequence[Delta], deltas: Sequence[Delta]) -> str:
             is_other = other.item == part.item and other.metric.startswith(f"{part.metric}_")
             if is_other and other.gain / part.gain < 1 / 3:
                 rates = [
-                    f"{one.definition.level(one.bridge_value)} to {one.definition.level(one.value)}"
-                    for one in (part, other)
+                    f"{delta.definition.level(delta.bridge_value)} to {delta.definition.level(delta.value)}"
+                    for delta in (part, other)
                 ]
                 view = other.metric.removeprefix(f"{part.metric}_")
                 return f"; {part.item}: format or ability? {rates[0]}, but by {view} {rates[1]}; see both"
@@ -102,8 +102,8 @@ def limited_by(delta: Delta, alpha: float) -> str | None:
     now = detectable(delta.estimate, alpha)
     others = [
         f"{metric.change(mde, sign='')} {how}"
-        for how, one in found
-        if (mde := detectable(one, alpha)) is not None and (now is None or mde < now)
+        for how, estimate in found
+        if (mde := detectable(estimate, alpha)) is not None and (now is None or mde < now)
     ]
     if not others:
         return None
@@ -158,8 +158,8 @@ def recipe_row(
 def _share_of_checkpoints(items: Estimate, recipe: Estimate) -> float:
     """Return the share of a recipe's squared width that checkpoints add to that of its questions."""
     widths = [
-        one.high - one.low
-        for one in (items, recipe)
-        if one.low is not None and one.high is not None
+        estimate.high - estimate.low
+        for estimate in (items, recipe)
+        if estimate.low is not None and estimate.high is not None
     ]
     return 1 - (widths[0] / widths[1]) ** 2 if len(widths) == 2 and widths[1] > 0 else 0.0

@@ -158,8 +158,8 @@ def _unlike(sentence: str, here: object, there: object) -> Iterator[str]:
 
 def _rows(side: TierResults) -> str | None:
     """Return the tokens of each packed row; None for generated answers, which have no rows."""
-    known = () if side.tier.rates else side.file.row_tokens
-    return " and ".join(f"{tokens:,}" for tokens in known) or None
+    rows = () if side.tier.rates else side.file.row_tokens
+    return " and ".join(f"{tokens:,}" for tokens in rows) or None
 
 
 def _same(what: str, mine: object, other: object, ours: object, theirs: object) -> None:
@@ -173,8 +173,8 @@ def _same(what: str, mine: object, other: object, ours: object, theirs: object) 
 def _shown(value: object, other: object) -> str:
     """Return a value as a message shows it: of a mapping what differs, of a checksum its first digits."""
     if isinstance(value, Mapping) and isinstance(other, Mapping):
-        differing = {key: one for key, one in value.items() if other.get(key) != one}
-        shown = ", ".join(f"{key} {one!r}" for key, one in differing.items()) or "nothing else"
+        differing = {key: part for key, part in value.items() if other.get(key) != part}
+        shown = ", ".join(f"{key} {part!r}" for key, part in differing.items()) or "nothing else"
     else:
         shown = repr(value)
     return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b", r"\1…", shown)
@@ -182,7 +182,9 @@ def _shown(value: object, other: object) -> str:
 
 def _same_items(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:
     kind, sides = mine.tier.item, ((mine, other), (other, mine))
-    alone = [[name for name in one.items if name not in two.items] for one, two in sides]
+    alone = [
+        [name for name in side.items if name not in opposite.items] for side, opposite in sides
+    ]
     if alone[0] and len(alone[0]) == len(mine.items):
         raise BridgeError(
             f"no {kind} in common: {mine.folder} has {first_few(alone[0], 4)}, {other.folder} has "
@@ -190,8 +192,8 @@ def _same_items(mine: TierResults, other: TierResults, left_out: Sequence[str]) 
         )
     if any(alone):
         differ = (
-            f"{one.folder} has {first_few(names, 4)} alone"
-            for (one, _), names in zip(sides, alone, strict=True)
+            f"{side.folder} has {first_few(names, 4)} alone"
+            for (side, _), names in zip(sides, alone, strict=True)
             if names
         )
         raise BridgeError(f"the suites differ: {'; '.join(differ)}; score the same suites on both")

@@ -145,11 +145,11 @@ def _with_recipes(
         noises.append((ours, noise_before(objective, of_all[0], before)))
     rows = []
     for number, verdict in enumerate(judged):
-        own = list(verdict.objectives)
+        judgements = list(verdict.objectives)
         for place, (objective, of_all) in enumerate(zip(objectives, decisive, strict=True)):
-            recipe = recipe_row(objective, of_all[number], own[place], *noises[place])
-            own[place] = own[place].model_copy(update={"recipe": recipe})
-        rows.append(replace(verdict, objectives=own))
+            recipe = recipe_row(objective, of_all[number], judgements[place], *noises[place])
+            judgements[place] = judgements[place].model_copy(update={"recipe": recipe})
+        rows.append(replace(verdict, objectives=judgements))
     return rows
 
 

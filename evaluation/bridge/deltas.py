@@ -138,8 +138,8 @@ def _means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
     """Yield the mean of each metric, unless an item without per-item table lacks it."""
     metrics = [pair.tier.metrics_of(mine.values) for _, mine, _ in pair.both]
     for metric in dict.fromkeys(chain.from_iterable(metrics)):
-        own = [row for row in rows if row.metric == f"delta_{metric}"]
-        yield from means(own, sum(metric in one for one in metrics), pair.groups)
+        metric_rows = [row for row in rows if row.metric == f"delta_{metric}"]
+        yield from means(metric_rows, sum(metric in names for names in metrics), pair.groups)
 
 
 def _item_deltas(pair: Pair, name: str, mine: Item, other: Item) -> Iterator[Delta]:
@@ -160,7 +160,9 @@ def _compared(tier: Tier, name: str, mine: Item, other: Item) -> Iterator[Metric
         names: Iterable[str] = (metric.name for metric in tier.headline_first)
         yield from (tier.metric(n) for n in names if n in mine.values and n in other.values)
     elif tier.rates and name == OVERALL:
-        yield from (one for one in map(tier.metric, mine.values) if one.name in other.values)
+        yield from (
+            metric for metric in map(tier.metric, mine.values) if metric.name in other.values
+        )
     elif mine.measured and other.measured:
         metrics = map(tier.metric, mine.measured)
         yield from (m for m in metrics if not m.is_secondary or m.name in other.measured)
@@ -193,7 +195,7 @@ def _check_units(pair: Pair, name: str, mine: Item, other: Item) -> None:
 
 def _is_same(pair: Pair, mine: Item, other: Item) -> bool:
     """Return whether both sides are the same: in all measures of all questions, or in their checkpoint."""
-    secondary = [one.name for one in pair.tier.secondary if one.name in mine.measured]
+    secondary = [metric.name for metric in pair.tier.secondary if metric.name in mine.measured]
     if secondary and other.measured and pair.tier.companion is not None:
         return all(
             name in other.measured

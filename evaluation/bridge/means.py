@@ -46,9 +46,9 @@ def means(
         rows: Deltas of the metric, one for each item.
         count: Number of all items; with fewer rows, there is no mean over all.
     """
-    known = {row.item: row for row in rows}
-    for name, weights in weights_of_means(known, count, groups):
-        yield _macro([known[leaf] for leaf in weights], name, weights)
+    by_item = {row.item: row for row in rows}
+    for name, weights in weights_of_means(by_item, count, groups):
+        yield _macro([by_item[leaf] for leaf in weights], name, weights)
 
 
 def weights_of_means(
@@ -78,7 +78,7 @@ def decisive_deltas(
     Raises:
         BridgeError: Nothing of the objective was scored.
     """
-    own, headline = find_deltas(objective, deltas)
+    parts, headline = find_deltas(objective, deltas)
     if headline is None:
         tier, metric = objective.tier, objective.metric
         place = f"{tier} of the group {objective.group!r}" if objective.group else tier
@@ -91,7 +91,7 @@ def decisive_deltas(
             f"{key}: it is on {place}, of which the two sides have no item in common, or weigh the "
             f"items differently; run the workflow to its end; if that does not help, {AGAIN}"
         )
-    return own, headline
+    return parts, headline
 
 
 def find_deltas(
@@ -103,18 +103,18 @@ def find_deltas(
     """
     group, item = objective.group, objective.group or OVERALL
     name = f"delta_{metric or objective.decided_on.name}"
-    own = [delta for delta in deltas if delta.tier == objective.tier]
+    candidates = [delta for delta in deltas if delta.tier == objective.tier]
     if TIERS[objective.tier].rates:
-        own = [delta for delta in own if delta.item == item]
-        return own, next((delta for delta in own if delta.metric == name), None)
-    own = [delta for delta in own if delta.metric == name]
-    items = [delta for delta in own if not delta.is_mean]
-    mean = next((delta for delta in own if group and delta.item == group_item(group)), None)
+        candidates = [delta for delta in candidates if delta.item == item]
+        return candidates, next((delta for delta in candidates if delta.metric == name), None)
+    candidates = [delta for delta in candidates if delta.metric == name]
+    items = [delta for delta in candidates if not delta.is_mean]
+    mean = next((delta for delta in candidates if group and delta.item == group_item(group)), None)
     if mean is not None:  # a group of the suite
         parts = [delta for delta in items if delta.item in mean.estimate.weights]
         return parts, replace(mean, item=item)
-    own = [delta for delta in items if group in (None, delta.group)]
-    return own, _macro(own, item) if own else None
+    candidates = [delta for delta in items if group in (None, delta.group)]
+    return candidates, _macro(candidates, item) if candidates else None
 
 
 def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | None]:

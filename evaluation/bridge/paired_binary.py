@@ -73,20 +73,20 @@ def _credit_difference(differences: Differences) -> Estimate:
     if is_binary and n < 2:
         note = "no interval: one item, so its variance is not known"
         return unknown(float(difference.mean()), n=n, units=n, note=note)
-    known = mean_difference(differences)
+    estimate = mean_difference(differences)
     if not is_binary:
         # Items that are equal on both sides say little about the size of a change: with four items that
         # all changed in one direction, t with n - 1 degrees of freedom rejects; the exact test would not.
         df = max(1, discordant - 1)
-        has_more = known.se is not None and (known.df is None or known.df > df)
-        return by_t(replace(known, df=df)) if has_more else known
+        has_more = estimate.se is not None and (estimate.df is None or estimate.df > df)
+        return by_t(replace(estimate, df=df)) if has_more else estimate
     if discordant >= FEW:
-        return known
+        return estimate
     exact = _exact(difference, differences.layout)
     if differences.layout.groups is None or exact.se is None:
         return exact
-    is_wider = known.se is not None and known.se > exact.se
-    return known if is_wider else replace(exact, units=known.units)
+    is_wider = estimate.se is not None and estimate.se > exact.se
+    return estimate if is_wider else replace(exact, units=estimate.units)
 
 
 def _exact(difference: Floats, layout: Layout) -> Estimate:

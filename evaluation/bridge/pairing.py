@@ -56,7 +56,11 @@ class Pair(NamedTuple):
     def groups(self) -> Mapping[str, Mapping[str, float]]:
         """The items' weights in each group that is the same on both sides."""
         other = self.theirs.file.groups
-        return {name: own for name, own in self.ours.file.groups.items() if other.get(name) == own}
+        return {
+            name: weights
+            for name, weights in self.ours.file.groups.items()
+            if other.get(name) == weights
+        }
 
     @property
     def both(self) -> Iterator[tuple[str, Item, Item]]:
@@ -75,9 +79,9 @@ class Pair(NamedTuple):
             if left is None or right is None or mine.units is None or other.units is None:
                 continue
             if [*mine.units.ids] == [*other.units.ids]:
-                known = left.is_judged & right.is_judged
-                ids = tuple(compress(mine.units.ids, known))
-                yield JudgedUnits(name, ids, left.amounts[known], right.amounts[known])
+                judged = left.is_judged & right.is_judged
+                ids = tuple(compress(mine.units.ids, judged))
+                yield JudgedUnits(name, ids, left.amounts[judged], right.amounts[judged])
 
     def over(self, names: Iterable[str]) -> "Pair":
         """Return the pair over some of its items, in this order; rates over all units stay."""
@@ -104,8 +108,8 @@ class Pair(NamedTuple):
         mine, other = list(mine), list(other)
         if mine == other:
             return
-        known = {*mine} & {*other}
-        alone = next((item_id for item_id in (*mine, *other) if item_id not in known), None)
+        common = {*mine} & {*other}
+        alone = next((item_id for item_id in (*mine, *other) if item_id not in common), None)
         why = "their order differs" if alone is None else f"{alone} is on one side only"
         raise BridgeError(
             f"{self.tier.unit} of {what!r}: the items of {self.ours.folder} ({len(mine)}) are not those "

@@ -29,13 +29,13 @@ def estimate_of(differences: Differences) -> Estimate:
     if not len(judged.amounts):
         note = "no interval: no unit could be judged on both sides"
         return unknown(0.0, n=0, units=0, note=note)
-    known = _ESTIMATORS[differences.kind](judged)
-    if known.variance is None:
-        return replace(known, differences=differences)
+    estimate = _ESTIMATORS[differences.kind](judged)
+    if estimate.variance is None:
+        return replace(estimate, differences=differences)
     everywhere = np.zeros(len(differences.amounts))
-    everywhere[np.isfinite(differences.amounts)] = known.variance.independent
-    variance = Variance(*known.variance[:4], differences.layout)._replace(independent=everywhere)
-    return replace(known, variance=variance, differences=differences)
+    everywhere[np.isfinite(differences.amounts)] = estimate.variance.independent
+    variance = Variance(*estimate.variance[:4], differences.layout)._replace(independent=everywhere)
+    return replace(estimate, variance=variance, differences=differences)
 
 
 def difference_of(ours: Estimate, theirs: Estimate, item: str) -> Estimate | None:

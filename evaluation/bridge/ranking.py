@@ -119,9 +119,11 @@ def _normal_scores(
     The standard error is that of independent units, times the larger effect of their dependence on one of the
     two steps; the degrees of freedom are the smaller ones.
     """
-    own = np.sqrt(np.diag(cov))
+    deviations = np.sqrt(np.diag(cov))
     se = np.array([estimate.se or 0.0 for estimate in estimates])
-    effect = np.maximum(1.0, np.divide(se, own, out=np.ones_like(own), where=own > 0))
+    effect = np.maximum(
+        1.0, np.divide(se, deviations, out=np.ones_like(deviations), where=deviations > 0)
+    )
     se = plain * np.maximum.outer(effect, effect)
     t = np.divide(np.abs(lead), se, out=np.zeros_like(lead), where=se > 0)
     df = np.array([estimate.df or estimate.units - 1 for estimate in estimates], dtype=np.float64)
@@ -131,9 +133,9 @@ def _normal_scores(
 
 
 def _of_differences(cov: Floats) -> Floats:
-    own = np.diag(cov)
-    variances = own[:, None] + own[None, :] - 2 * cov
-    return np.where(variances > 1e-12 * (own[:, None] + own[None, :]), variances, 0.0)
+    diagonal = np.diag(cov)
+    variances = diagonal[:, None] + diagonal[None, :] - 2 * cov
+    return np.where(variances > 1e-12 * (diagonal[:, None] + diagonal[None, :]), variances, 0.0)
 
 
 def _largest_pair(vectors: Floats, plain: Floats, left: NDArray[np.bool_]) -> Floats:

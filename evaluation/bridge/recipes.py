@@ -69,10 +69,10 @@ def of_two_runs(
     parts = {}
     for name in last[0].parts or {item: last[0]}:
         differences = [(estimate.parts or {item: estimate})[name].differences for estimate in last]
-        known = [difference for difference in differences if difference is not None]
-        if len(known) < len(differences):
+        measured = [difference for difference in differences if difference is not None]
+        if len(measured) < len(differences):
             return None
-        parts[name] = estimate_of(mean_differences(known))
+        parts[name] = estimate_of(mean_differences(measured))
     mean = macro_mean(parts, last[0].weights if last[0].parts else None)
     if mean.se is None:
         return None
@@ -90,12 +90,12 @@ def item_noise(of_steps: Sequence[Sequence[Delta]]) -> Iterator[NoiseRow]:
                     delta.estimate
                 )
     for (tier, item, metric), estimates in columns.items():
-        if (known := noise_of(estimates, item)) is not None:
+        if (noise := noise_of(estimates, item)) is not None:
             yield NoiseRow(
                 tier=tier,
                 item=item,
                 metric=metric.removeprefix("delta_"),
-                checkpoints=known.checkpoints,
-                level=math.sqrt(known.level),
-                flicker=math.sqrt(known.flicker),
+                checkpoints=noise.checkpoints,
+                level=math.sqrt(noise.level),
+                flicker=math.sqrt(noise.flicker),
             )

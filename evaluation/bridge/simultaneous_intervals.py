@@ -57,20 +57,21 @@ def covariance_of(columns: Sequence[Leaves]) -> Floats | None:
     hardly changes correlations.
     """
     names = dict.fromkeys(name for column in columns for name in column)
-    known = {name: [column.get(name, (0.0, None)) for column in columns] for name in names}
-    shared = _shared_rows(known)
+    by_leaf = {name: [column.get(name, (0.0, None)) for column in columns] for name in names}
+    shared = _shared_rows(by_leaf)
     total = np.zeros((len(columns), len(columns)))
     joint = np.zeros((len(columns), 0))
-    for number, (name, own) in enumerate(known.items()):
+    for number, (name, of_leaf) in enumerate(by_leaf.items()):
         if any(
-            one is None and name in column for (_, one), column in zip(own, columns, strict=True)
+            variance is None and name in column
+            for (_, variance), column in zip(of_leaf, columns, strict=True)
         ):
             return None
-        size = next(len(variance.independent) for _, variance in own if variance is not None)
+        size = next(len(variance.independent) for _, variance in of_leaf if variance is not None)
         block = np.stack(
             [
                 np.zeros(size) if variance is None else weight * variance.independent
-                for weight, variance in own
+                for weight, variance in of_leaf
             ]
         )
         if shared is None:
@@ -84,12 +85,12 @@ def covariance_of(columns: Sequence[Leaves]) -> Floats | None:
 
 
 def _shared_rows(
-    known: Mapping[str, Sequence[tuple[float, Variance | None]]],
+    by_leaf: Mapping[str, Sequence[tuple[float, Variance | None]]],
 ) -> tuple[NDArray[np.int64], ...] | None:
     """Return the dependent groups of all leaves' items; None where no two leaves share a source row."""
     layouts = []
-    for own in known.values():
-        first = next((variance for _, variance in own if variance is not None), None)
+    for of_leaf in by_leaf.values():
+        first = next((variance for _, variance in of_leaf if variance is not None), None)
         if first is None:
             return None
         layouts.append(first.layout or Layout(len(first.independent)))

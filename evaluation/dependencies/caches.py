@@ -140,10 +140,10 @@ class CacheStates(AskedOnce):
             return "stale"
         return "stale" if self.have_sources_changed(entry, record.about.get("state")) else "current"
 
-    def have_sources_changed(self, entry: CacheEntry, known: Any) -> bool:
+    def have_sources_changed(self, entry: CacheEntry, recorded: Any) -> bool:
         """Return whether an entry's source files have changed; False where they cannot be read."""
-        look = partial(self._have_changed, entry, known)
-        return self.once(look, "moved", entry.folder, repr(known))
+        look = partial(self._have_changed, entry, recorded)
+        return self.once(look, "moved", entry.folder, repr(recorded))
 
     def check_files(self, entry: CacheEntry) -> None:
         """Raise SourceError if an entry is to be made, and its item's `files` name nothing."""
@@ -152,16 +152,16 @@ class CacheStates(AskedOnce):
             assert entry.tier is not None
             PREFILLS[entry.tier].origins(entry.plan, entry.name)
 
-    def _have_changed(self, entry: CacheEntry, known: Any) -> bool:
+    def _have_changed(self, entry: CacheEntry, recorded: Any) -> bool:
         plan = entry.plan
         results = Path(plan.config.results)
         checksums = self.once(lambda: Checksums(results), "checksums", results)
         try:
             if entry.tier is None:
                 now = [tokenizer_files(Path(plan.tokenizer.name))]
-                return not are_unchanged(now, known, checksums)
+                return not are_unchanged(now, recorded, checksums)
             origins = PREFILLS[entry.tier].origins(plan, entry.name)
-            return not Sources(plan, origins, checksums).are_as(known)
+            return not Sources(plan, origins, checksums).are_as(recorded)
         except (SourceError, OSError):
             return False
 

@@ -111,10 +111,10 @@ def _external_tier(
     content = {**stored.summary["content"], **origin(subject, about), "protocol": protocol}
     section = TIERS[tier].section
     for item, entry in (content.get(section) or {}).items():
-        known = getattr(subject.plan.suite, section).get(item)
-        if isinstance(entry, dict) and hasattr(known, "group"):
-            entry["group"] = known.group
-            entry |= {"kind": known.kind} if hasattr(known, "kind") else {}
+        settings = getattr(subject.plan.suite, section).get(item)
+        if isinstance(entry, dict) and hasattr(settings, "group"):
+            entry["group"] = settings.group
+            entry |= {"kind": settings.kind} if hasattr(settings, "kind") else {}
     if not stored.summary["has_items"]:
         return TierFiles(content, {}, None)
     return TierFiles(content, {}, partial(_write_external, stored.table))
@@ -142,7 +142,7 @@ def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str
     }
     questions = {item: count for item, count in counts.items() if count}
     try:
-        return {"groups": {one: group_weights(one, every, questions) for one in groups}}
+        return {"groups": {group: group_weights(group, every, questions) for group in groups}}
     except KeyError as lacking:
         raise ScoringError(
             f"a group weighs by questions, and {name} has no `items` of {lacking}; set `weigh: leaves`"

@@ -68,10 +68,10 @@ def prompt_units(prompts: Sequence[SampledPrompt], views: Iterable[str]) -> Unit
         for view in (primary, *others)
     }
     columns[TRUNCATED] = floats(
-        _share(sample.completion.stop_reason == "length" for sample in own) for own in samples
+        _share(sample.completion.stop_reason == "length" for sample in drawn) for drawn in samples
     )
     for name in (metric.name for metric in tier.secondary):
-        amounts = ([FORMULAS[name](sample.completion) for sample in own] for own in samples)
+        amounts = ([FORMULAS[name](sample.completion) for sample in drawn] for drawn in samples)
         columns[name] = floats(math.fsum(of_prompt) / len(of_prompt) for of_prompt in amounts)
     groupings: dict[str, dict[str, str]] = {}
     for line in lines:
@@ -177,8 +177,10 @@ def over_samples(
 
     valid = [prompt.valid(view) for prompt in prompts]
     credits = [
-        majority([*map(vote, own)], [one.credit == 1 for one in own]) if own else math.nan
-        for own in valid
+        majority([*map(vote, verdicts)], [verdict.credit == 1 for verdict in verdicts])
+        if verdicts
+        else math.nan
+        for verdicts in valid
     ]
     return {**found, "cons_at_n": _with_interval(credits, layout)}
 

@@ -88,7 +88,7 @@ def verify_task(
         "group": task.group,
         "primary": task.headline,
         **summarize_task(prompts, units, task.views),
-        "views": {view: one.model_dump(mode="json") for view, one in task.views.items()},
+        "views": {view: verifier.model_dump(mode="json") for view, verifier in task.views.items()},
         "answer_after": task.answer_after,
         **{key: entry[key] for key in ("decoding", "too_long", "data", "data_checksum", "items")},
         **{key: entry[key] for key in ("shortened", "window", "engine") if entry.get(key)},
@@ -125,10 +125,11 @@ def verify_samples(
     by_view = {view: [*islice(verdicts, len(samples))] for view in task.views}
     of_prompt: dict[str, list[VerifiedSample]] = {}
     for number, (prompt, index, completion) in enumerate(samples):
-        own = {view: of_view[number] for view, of_view in by_view.items()}
-        of_prompt.setdefault(prompt, []).append(VerifiedSample(index, completion, own))
+        of_sample = {view: of_view[number] for view, of_view in by_view.items()}
+        of_prompt.setdefault(prompt, []).append(VerifiedSample(index, completion, of_sample))
     return [
-        SampledPrompt(documents[prompt], texts[prompt], own) for prompt, own in of_prompt.items()
+        SampledPrompt(documents[prompt], texts[prompt], verified)
+        for prompt, verified in of_prompt.items()
     ]
 
 
@@ -147,7 +148,7 @@ def task_files(
 ) -> dict[str, Callable[[Path], object]]:
     """Return a function that writes it for each file of a task, by its path in the checkpoint's folder."""
     rates = summary["verifiers"].items()
-    at_k = {view: own["pass_at_k"] for view, own in rates if "pass_at_k" in own}
+    at_k = {view: figures["pass_at_k"] for view, figures in rates if "pass_at_k" in figures}
     results, completions = sample_rows(prompts), sample_rows(prompts)
     files: dict[str, Callable[[Path], object]] = {
         "completions.jsonl": partial(write_jsonl, rows=map(_without_verdicts, completions)),
@@ -170,7 +171,7 @@ def sample_rows(prompts: Sequence[SampledPrompt]) -> Iterator[dict[str, Any]]:
                 "stop_reason": sample.completion.stop_reason,
                 "prompt_tokens": sample.completion.prompt_tokens,
                 "completion_tokens": sample.completion.tokens,
-                "verdicts": {view: _shown(one) for view, one in sample.verdicts.items()},
+                "verdicts": {view: _shown(verdict) for view, verdict in sample.verdicts.items()},
             }
 
 

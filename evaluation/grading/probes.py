@@ -80,22 +80,22 @@ def probe_jobs(answered: Answered) -> dict[str, AnswerJob]:
 def probe_rows(answered: Answered, verdicts: Iterable[Verdict]) -> list[PromptRow]:
     """Return answers with the results of the checks in `probe_jobs`'s order."""
     following, rows = iter(verdicts), []
-    for name, one in answered.items():
-        is_unfinished, checks = one.part is None, []
-        for (check_name, check), verdict in zip(named(one.probe.checks), following, strict=False):
+    for name, entry in answered.items():
+        is_unfinished, checks = entry.part is None, []
+        for (check_name, check), verdict in zip(named(entry.probe.checks), following, strict=False):
             verdict = unless_unfinished(verdict, is_unfinished)
             passed = {"passed": verdict.credit == 1, "note": verdict.note}
             checks.append({"name": check_name, "kind": check.kind, **passed})
         rows.append(
             {
                 "id": name,
-                "category": one.probe.category,
-                "headline": one.probe.headline,
-                "prompt": one.prompt,
-                "response": one.answer.text,
-                "stop_reason": one.answer.stop_reason,
-                "prompt_tokens": one.answer.prompt_tokens,
-                "response_tokens": one.answer.tokens,
+                "category": entry.probe.category,
+                "headline": entry.probe.headline,
+                "prompt": entry.prompt,
+                "response": entry.answer.text,
+                "stop_reason": entry.answer.stop_reason,
+                "prompt_tokens": entry.answer.prompt_tokens,
+                "response_tokens": entry.answer.tokens,
                 "checks": checks,
             }
         )
@@ -106,11 +106,12 @@ def summarize(rows: Sequence[PromptRow]) -> tuple[dict[str, Any], ByItem]:
     """Return `summary`, `by_category` and `prompts` of `tier4_sft_native.json`, and the table of units."""
     tier = TIERS["tier4"]
     units = probe_units(tier, rows)
-    categories = {name: own for name, own in units.items() if name is not None}
+    categories = {name: members for name, members in units.items() if name is not None}
     content = {
         "summary": _rates(units[None]),
         "by_category": {
-            name: {"prompts": len(own.ids), **_rates(own)} for name, own in categories.items()
+            name: {"prompts": len(members.ids), **_rates(members)}
+            for name, members in categories.items()
         },
         "prompts": [prompt_summary(row) for row in rows],
     }

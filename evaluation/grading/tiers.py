@@ -185,7 +185,7 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
         name: verify_task(plan, store, name, entry["tasks"][name])
         for name in plan.suite.generation_tasks
     }
-    tasks = {name: one.summary for name, one in verified.items()}
+    tasks = {name: outcome.summary for name, outcome in verified.items()}
     primary = [task["verifiers"][task["primary"]]["pass_rate"] for task in tasks.values()]
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
     content = {
@@ -195,11 +195,11 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
     }
     return TierFiles(
         content,
-        {name: one.units for name, one in verified.items()},
+        {name: outcome.units for name, outcome in verified.items()},
         None,
-        [summary for one in verified.values() for summary in one.scores],
+        [summary for outcome in verified.values() for summary in outcome.scores],
         add_up(task["items"] for task in tasks.values()),
-        {path: write for one in verified.values() for path, write in one.files.items()},
+        {path: write for outcome in verified.values() for path, write in outcome.files.items()},
     )
 
 

@@ -65,12 +65,12 @@ def find_verdicts(
 
 
 def _keys(jobs: Sequence[AnswerJob]) -> Iterator[str]:
-    known: dict[tuple[int, int], str] = {}  # of a verifier and a document, which samples share
+    shared: dict[tuple[int, int], str] = {}  # of a verifier and a document, which samples share
     for verifier, document, text in jobs:
         both = id(verifier), id(document)
-        if both not in known:
-            known[both] = fingerprint([verifier.model_dump(mode="json"), unordered(document)])
-        yield fingerprint([known[both], text])
+        if both not in shared:
+            shared[both] = fingerprint([verifier.model_dump(mode="json"), unordered(document)])
+        yield fingerprint([shared[both], text])
 
 
 def _verdict(row: Mapping[str, Any]) -> Verdict:
@@ -81,7 +81,11 @@ def store_verdicts(
     store: ScoreStore, item: str, settings: Mapping[str, Any], verdicts: Mapping[str, Verdict]
 ) -> None:
     """Store verdicts by their keys, except those of verifiers that failed: they may succeed elsewhere."""
-    rows = [{"key": key, **vars(one)} for key, one in verdicts.items() if one.credit is not None]
+    rows = [
+        {"key": key, **vars(verdict)}
+        for key, verdict in verdicts.items()
+        if verdict.credit is not None
+    ]
     if rows:
         store.put_part(item, settings, StoredScore(pa.Table.from_pylist(rows, SCHEMA), {}))
 

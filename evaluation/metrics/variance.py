@@ -76,12 +76,12 @@ def influence_variance(influence: Floats, layout: Layout) -> Variance:
     stratum = layout.stratum
     if stratum is None:
         stratum = np.zeros(len(influence), dtype=np.int64)
-    inner, own, scale = _within(influence, stratum)
+    inner, pooled, scale = _within(influence, stratum)
     independent = inner * scale
     if layout.groups is None:
-        units, df = len(influence), len(influence) - len(np.unique(own))
+        units, df = len(influence), len(influence) - len(np.unique(pooled))
         return Variance(independent, None, units, max(1, df), layout)
-    dependent, fixed = _cluster_sums(inner, layout.groups, own)
+    dependent, fixed = _cluster_sums(inner, layout.groups, pooled)
     df = max(1, len(dependent) - fixed)
     return Variance(independent, dependent, len(dependent), df, layout)
 
@@ -102,12 +102,12 @@ def _cluster_sums(inner: Floats, groups: Labels, stratum: Labels) -> tuple[Float
 def _within(influence: Floats, stratum: Labels) -> tuple[Floats, Labels, Floats]:
     """Return influences minus their stratum's mean, strata with singletons pooled, and sqrt(n/(n-1))."""
     is_singleton = np.bincount(stratum)[stratum] == 1
-    own = np.where(is_singleton, -1, stratum)
-    own = np.unique(own, return_inverse=True)[1].astype(np.int64)
-    means = np.bincount(own, weights=influence) / np.bincount(own)
+    pooled = np.where(is_singleton, -1, stratum)
+    pooled = np.unique(pooled, return_inverse=True)[1].astype(np.int64)
+    means = np.bincount(pooled, weights=influence) / np.bincount(pooled)
     if len(means) == 1:
         means = np.zeros(1)  # the influences of a whole add up to zero, but for rounding
-    return influence - means[own], own, _inflation(own)
+    return influence - means[pooled], pooled, _inflation(pooled)
 
 
 def _inflation(group: Labels) -> Floats:

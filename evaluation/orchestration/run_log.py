@@ -43,10 +43,10 @@ _FINDING = re.compile(r"^(?:[\d:]{8} )?(WARNING|warning:|fault:) (.+(?:\n +.+)*)
 
 def print_steps(is_dry: bool) -> None:
     """Print Snakemake's log records as steps, unless `--verbose` or another logger is chosen."""
-    own = next((handler for handler in logger.handlers if handler.name == _STREAM), None)
-    if isinstance(own, ColorizingTextHandler) and logger.level > logging.DEBUG:
-        logger.removeHandler(own)
-        logger.addHandler(RunLog(own, is_dry))
+    text_handler = next((handler for handler in logger.handlers if handler.name == _STREAM), None)
+    if isinstance(text_handler, ColorizingTextHandler) and logger.level > logging.DEBUG:
+        logger.removeHandler(text_handler)
+        logger.addHandler(RunLog(text_handler, is_dry))
 
 
 def running_log() -> "RunLog | None":
@@ -57,9 +57,9 @@ def running_log() -> "RunLog | None":
 class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no types
     """Prints the steps of a run in place of Snakemake's handler `own`, with its stream and filters."""
 
-    def __init__(self, own: ColorizingTextHandler, is_dry: bool) -> None:
-        super().__init__(own.nocolor, own.stream, own.formatter)
-        self.filters = own.filters
+    def __init__(self, text_handler: ColorizingTextHandler, is_dry: bool) -> None:
+        super().__init__(text_handler.nocolor, text_handler.stream, text_handler.formatter)
+        self.filters = text_handler.filters
         self.is_dry = is_dry
         self._done, self._all = 0, 0
         self._titles: dict[int, str] = {}

@@ -19,10 +19,10 @@ def notes_by_steps(contents: Mapping[int, StepDeltas]) -> list[tuple[str, str]]:
 
 def warnings_in_words(contents: Mapping[int, StepDeltas]) -> list[str]:
     """Return each note of some steps once, with its steps in parentheses."""
-    return [f"{note} ({_of_steps(own)})" for note, own in notes_by_steps(contents)]
+    return [f"{note} ({_of_steps(steps)})" for note, steps in notes_by_steps(contents)]
 
 
-def _of_steps(own: str) -> str:
-    if own == "all":
+def _of_steps(steps: str) -> str:
+    if steps == "all":
         return "all steps"
-    return f"steps {own}" if "," in own else f"step {own}"
+    return f"steps {steps}" if "," in steps else f"step {steps}"

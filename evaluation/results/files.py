@@ -52,9 +52,9 @@ def read_model(
         ResultsError: The file is missing or cannot be read, a key is invalid, or its version is
             another.
     """
-    known = READ_FILES.get()
-    if known is not None and (path, model) in known:
-        cached: AnyFileModel = known[path, model]
+    cache = READ_FILES.get()
+    if cache is not None and (path, model) in cache:
+        cached: AnyFileModel = cache[path, model]
         return cached
     text = read_text(path, again)
     if version is not None:
@@ -65,8 +65,8 @@ def read_model(
                 path, f"written by {what} protocol {protocol!r}, not {expected!r}", again
             )
     record = parse_model(path, text, model, again)
-    if known is not None:
-        known[path, model] = record
+    if cache is not None:
+        cache[path, model] = record
     return record
 
 

@@ -50,7 +50,7 @@ def units_of(
     verifier's pass rate.
     """
     sums = {name: columns[name] for name in tier.summed if name in columns}
-    means = {name: one for name, one in columns.items() if name not in sums}
+    means = {name: column for name, column in columns.items() if name not in sums}
     measured: dict[str, Ratio] = {}
     for metric in tier.metrics:
         ratio = ratio_of(metric, sums) if metric.numerator else _mean(means.pop(metric.name, None))
@@ -58,9 +58,11 @@ def units_of(
             measured[metric.name] = ratio
         if metric.name == tier.headline:
             others = {
-                name: one for name, one in means.items() if name.startswith(f"{metric.name}_")
+                name: column for name, column in means.items() if name.startswith(f"{metric.name}_")
             }
-            measured |= {name: Ratio(one) for name, one in others.items() if _is_given(one)}
+            measured |= {
+                name: Ratio(column) for name, column in others.items() if _is_given(column)
+            }
     return Units(ids=ids, layout=layout, measured=measured, sums=sums, **more)
 
 

@@ -27,8 +27,8 @@ class CategoryRates(_Rates):
     @property
     def rates(self) -> dict[str, float | None]:
         """All rates in the file, including those that an external program defines."""
-        known = type(self).model_fields
-        given = {name: getattr(self, name) for name in known if name in self.model_fields_set}
+        fields = type(self).model_fields
+        given = {name: getattr(self, name) for name in fields if name in self.model_fields_set}
         return {k: v for k, v in {**given, **(self.model_extra or {})}.items() if _is_rate(k)}
 
     @model_validator(mode="after")
@@ -96,11 +96,11 @@ class Tier4File(TierFile):
 
     @model_validator(mode="after")
     def _distinct_prompts(self) -> Self:
-        known: set[str] = set()
+        seen: set[str] = set()
         for number, prompt in enumerate(self.prompts or ()):
-            if prompt.id in known:
+            if prompt.id in seen:
                 raise ValueError(f"prompts.{number}: the id {prompt.id!r} appears twice")
-            known.add(prompt.id)
+            seen.add(prompt.id)
         return self
 
     @property

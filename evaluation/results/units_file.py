@@ -60,14 +60,14 @@ def units_table(tier: Tier, units: ByItem) -> "pa.Table":
     import pyarrow as pa
 
     columns = {column.name: column for column in unit_columns(tier)}
-    for name in (name for one in units.values() for name in _numbers(one)):
+    for name in (name for item_units in units.values() for name in _numbers(item_units)):
         columns.setdefault(name, _number(name))
-    parts = [pa.table(_cells(item, one, columns)) for item, one in units.items()]
+    parts = [pa.table(_cells(item, item_units, columns)) for item, item_units in units.items()]
     return pa.concat_tables(with_columns(part, [*columns.values()]) for part in parts)
 
 
 def _numbers(units: Units) -> dict[str, Floats]:
-    means = {name: one.amounts for name, one in units.measured.items() if one.weights is None}
+    means = {name: ratio.amounts for name, ratio in units.measured.items() if ratio.weights is None}
     return {**units.sums, **means}
 
 

@@ -55,8 +55,8 @@ def leads(matched: Sequence[Sequence[Delta]]) -> list[Lead]:
         matched: Deltas A - B of each match, in ascending steps; at least one match.
     """
     by_key = [{_key(delta): delta for delta in deltas} for deltas in matched]
-    common = [key for key in by_key[0] if all(key in one for one in by_key)]
-    return [_lead(key, [one[key] for one in by_key], _family(key, common)) for key in common]
+    common = [key for key in by_key[0] if all(key in match for match in by_key)]
+    return [_lead(key, [match[key] for match in by_key], _family(key, common)) for key in common]
 
 
 def _key(delta: Delta) -> Key:
@@ -68,8 +68,8 @@ def _family(key: Key, all_keys: Sequence[Key]) -> int:
     tier, item, metric = key
     if not is_mean(tier, item):
         same = (key for key in all_keys if key[::2] == (tier, metric))
-        return sum(not is_mean(*one[:2]) for one in same)
-    return sum(one[:2] == (tier, item) for one in all_keys) if TIERS[tier].rates else 1
+        return sum(not is_mean(*other[:2]) for other in same)
+    return sum(other[:2] == (tier, item) for other in all_keys) if TIERS[tier].rates else 1
 
 
 def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:

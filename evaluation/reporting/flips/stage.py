@@ -58,8 +58,8 @@ def in_order(steps: Sequence[int], first: Sequence[int]) -> list[int]:
     """
     bits = max(1, len(steps).bit_length())
     spread = sorted(range(len(steps)), key=lambda i: f"{i:0{bits}b}"[::-1])
-    known = [step for step in dict.fromkeys(first) if step in steps]
-    return [*known, *(steps[i] for i in spread if steps[i] not in known)]
+    leading = [step for step in dict.fromkeys(first) if step in steps]
+    return [*leading, *(steps[i] for i in spread if steps[i] not in leading)]
 
 
 def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], Iterator[ItemFlips]]:
@@ -154,5 +154,5 @@ def _cut(content: Any) -> Any:
     if isinstance(content, str):
         return cut(content, most=SHORT)
     if isinstance(content, list | tuple):
-        return [_cut(one) for one in content]
+        return [_cut(part) for part in content]
     return {k: _cut(v) for k, v in content.items()} if isinstance(content, dict) else content

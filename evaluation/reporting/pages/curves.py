@@ -143,45 +143,45 @@ def _bridge_of(plan: StagePlan, plans: Mapping[str, StagePlan]) -> tuple[str, in
     return None
 
 
-def joined_series(stages: Mapping[str, Sequence[Series]], known: Follows) -> list[Series]:
+def joined_series(stages: Mapping[str, Sequence[Series]], predecessors: Follows) -> list[Series]:
     """Return series that more than one stage has, each stage from where it begins; of one stage all.
 
     Stages that follow one another are one line; where some do not, each chain of stages has its own line.
     A mean is left out where stages have different slices or tasks, as it would jump at their border.
     `x` counts training steps from the first stage on.
     """
-    starts = {name: _steps_before(name, known) for name in stages}
-    chains = _chains({name: stage for name, stage in stages.items() if stage}, known, starts)
+    starts = {name: _steps_before(name, predecessors) for name in stages}
+    chains = _chains({name: stage for name, stage in stages.items() if stage}, predecessors, starts)
     owned: dict[tuple[str, str, str], dict[str, Series]] = {}
     for name, series in stages.items():
         for curve in series:
             owned.setdefault((curve["tier"], curve["item"], curve["metric"]), {})[name] = curve
     enough = min(2, len(stages))
     return [
-        _joined(owners, starts, chains, known)
+        _joined(owners, starts, chains, predecessors)
         for key, owners in owned.items()
         if len(owners) >= enough and (key[1] != OVERALL or _is_one_mean(key, stages))
     ]
 
 
-def _steps_before(name: str, known: Follows) -> int:
+def _steps_before(name: str, predecessors: Follows) -> int:
     """Return the training steps before a stage; 0 where bridges form a cycle."""
-    total, seen, at = 0, {name}, known.get(name)
+    total, seen, at = 0, {name}, predecessors.get(name)
     while at is not None:
         if at[0] in seen:
             return 0
         seen.add(at[0])
-        total, at = total + at[1], known.get(at[0])
+        total, at = total + at[1], predecessors.get(at[0])
     return total
 
 
 def _chains(
-    stages: Mapping[str, Sequence[Series]], known: Follows, starts: Mapping[str, int]
+    stages: Mapping[str, Sequence[Series]], predecessors: Follows, starts: Mapping[str, int]
 ) -> list[list[str]]:
     """Return chains of stages that follow one another; the others begin chains of their own."""
     chains: list[list[str]] = []
     for name in stages:
-        before = known.get(name) if starts[name] else None
+        before = predecessors.get(name) if starts[name] else None
         chain = next((chain for chain in chains if before and chain[-1] == before[0]), None)
         if chain and before and before[1] >= _last_step(stages[before[0]]):
             chain.append(name)
@@ -191,23 +191,23 @@ def _chains(
 
 
 def _last_step(series: Sequence[Series]) -> int:
-    return max((point["step"] for one in series for point in one["points"]), default=0)
+    return max((point["step"] for curve in series for point in curve["points"]), default=0)
 
 
 def _joined(
     owners: Mapping[str, Series],
     starts: Mapping[str, int],
     chains: Sequence[Sequence[str]],
-    known: Follows,
+    predecessors: Follows,
 ) -> Series:
     first = next(iter(owners.values()))
     line = {**first, "points": [], "bridge": None, "noise": None, "borders": []}
     lines: list[dict[str, Any]] = []
     for number, chain in enumerate(chains):
-        own = [p for name in chain if name in owners for p in _points_of(name, owners, starts)]
-        if own and (branch := _branch_point(chain[0], known, owners, starts)):
-            own = [branch, *own]
-        lines += [{"name": " → ".join(chain), "number": number, "points": own}] if own else []
+        points = [p for name in chain if name in owners for p in _points_of(name, owners, starts)]
+        if points and (branch := _branch_point(chain[0], predecessors, owners, starts)):
+            points = [branch, *points]
+        lines += [{"name": " → ".join(chain), "number": number, "points": points}] if points else []
     begun = sorted({starts[name] for chain in chains for name in chain if starts[name] > 0})
     first_place = min(point["x"] for line in lines for point in line["points"])
     borders = [start for start in begun if start >= first_place]
@@ -217,10 +217,10 @@ def _joined(
 
 
 def _branch_point(
-    name: str, known: Follows, owners: Mapping[str, Series], starts: Mapping[str, int]
+    name: str, predecessors: Follows, owners: Mapping[str, Series], starts: Mapping[str, int]
 ) -> dict[str, Any] | None:
     """Return the point of the checkpoint that a stage was trained from; None where it was not scored."""
-    before = known.get(name) if starts[name] else None
+    before = predecessors.get(name) if starts[name] else None
     if before is None or before[0] not in owners:
         return None
     points = _points_of(before[0], owners, starts)

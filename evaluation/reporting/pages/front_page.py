@@ -110,14 +110,14 @@ def _runs_in_words(config: Config) -> list[dict[str, Any]]:
 
 def _is_headline(lead: LeadRow, leads: Sequence[LeadRow]) -> bool:
     """Return whether a lead is on an overall headline, or on what replaces it where tokenizers differ."""
-    known = {
+    metrics = {
         lead_row.metric.removeprefix("delta_")
         for lead_row in leads
         if (lead_row.tier, lead_row.item) == (lead.tier, OVERALL)
     }
     tier, metric = TIERS[lead.tier], lead.metric.removeprefix("delta_")
     is_loss = tier.kind == "nats" and not tier.metric(metric).is_secondary
-    return lead.item == OVERALL and (is_loss or metric == tier.headline_of(known))
+    return lead.item == OVERALL and (is_loss or metric == tier.headline_of(metrics))
 
 
 def _overview(cards: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> str:
@@ -169,8 +169,8 @@ def _sparks(stage: StageResults, series: Sequence[Series]) -> list[Series]:
         names = [objective.decided_on.name if objective else TIERS[tier].headline_of(curves)]
         if TIERS[tier].kind == "nats":
             names += [name for name in loss_units() if name not in names]
-        if known := [curves[name] for name in names if name in curves]:
-            return [{**curve, "sentence": _headline(stage, curve)} for curve in known]
+        if shown := [curves[name] for name in names if name in curves]:
+            return [{**curve, "sentence": _headline(stage, curve)} for curve in shown]
     return []
 
 

@@ -35,13 +35,13 @@ def with_levels(
     levels: dict[Key, list[dict[str, Any]]] = {}
     notes: list[str] = []
     for place, (name, path) in enumerate(references(config).items(), number):
-        known: dict[Key, float] = {}
+        values: dict[Key, float] = {}
         for folder in folders:
             try:
-                known = {**_shared_values(name, path, read_folder(folder), notes), **known}
+                values = {**_shared_values(name, path, read_folder(folder), notes), **values}
             except EvaluationError as error:
                 notes.append(f"{name} has no line: {error}")
-        for key, value in known.items():
+        for key, value in values.items():
             levels.setdefault(key, []).append({"name": name, "number": place, "value": value})
     first = number + len(references(config))
     for place, (name, published) in enumerate(config.references.items(), first):
@@ -90,8 +90,8 @@ def _shared_values(name: str, folder: Path, ours: Results, notes: list[str]) -> 
         across |= {tier} if differ else set()
         partial |= {tier} if set(pair.ours.items) != set(ours.tiers[tier].items) else set()
     return {
-        (one.tier, one.item, one.metric): one.value
-        for one in values_of(replace(theirs, tiers=tiers))
-        if one.item != OVERALL or one.tier not in partial
-        if one.tier not in across or tiers[one.tier].tier.metric(one.metric).is_free_of_tokens
+        (row.tier, row.item, row.metric): row.value
+        for row in values_of(replace(theirs, tiers=tiers))
+        if row.item != OVERALL or row.tier not in partial
+        if row.tier not in across or tiers[row.tier].tier.metric(row.metric).is_free_of_tokens
     }

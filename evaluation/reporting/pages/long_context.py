@@ -53,8 +53,8 @@ def _bins(scored: Scored) -> Iterator[tuple[TierName, str, list[Point]]]:
         whole = scored.tier(name)
         for item, entry in whole.items.items():
             if bins := position_values(entry.units, whole.file.sequence_length):
-                known = ((b.first, b.last, b.estimate) for b in bins)
-                yield name, item, [Point(f, t, e.value, e.low, e.high) for f, t, e in known]
+                spans = ((b.first, b.last, b.estimate) for b in bins)
+                yield name, item, [Point(f, t, e.value, e.low, e.high) for f, t, e in spans]
 
 
 def length_series(stage: StageResults) -> list[dict[str, Any]]:
@@ -62,21 +62,23 @@ def length_series(stage: StageResults) -> list[dict[str, Any]]:
     chosen = stage.chosen
     if chosen is None:
         return []
-    known: dict[tuple[TierName, str], dict[int, Value]] = {}
+    by_length: dict[tuple[TierName, str], dict[int, Value]] = {}
     for value in stage.steps[chosen].values:
         named = _LENGTH.fullmatch(value.item)
         if named and value.metric == TIERS[value.tier].headline:
-            known.setdefault((value.tier, named[1] + named[3]), {})[int(named[2])] = value
+            by_length.setdefault((value.tier, named[1] + named[3]), {})[int(named[2])] = value
     rows = stage.deltas[chosen].deltas if chosen in stage.deltas else ()
     deltas = {(row.tier, row.item, row.metric): row for row in rows}
     series = []
-    for (tier, name), values in known.items():
+    for (tier, name), values in by_length.items():
         keys = {n: (tier, value.item, f"delta_{value.metric}") for n, value in values.items()}
         paired = {length: deltas[key] for length, key in keys.items() if key in deltas}
-        own = [Point(n, n, values[n].value, values[n].low, values[n].high) for n in sorted(values)]
-        if len(own) > 1:
+        points = [
+            Point(n, n, values[n].value, values[n].low, values[n].high) for n in sorted(values)
+        ]
+        if len(points) > 1:
             items = [one.item for one in values.values()]
-            series.append(_series(tier, name, items, _lines(chosen, own, paired)))
+            series.append(_series(tier, name, items, _lines(chosen, points, paired)))
     return sorted(series, key=lambda one: not one["item"].endswith(")"))
 
 

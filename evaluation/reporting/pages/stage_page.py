@@ -166,11 +166,11 @@ def _noise(stage: StageResults, series: Sequence[Series]) -> str | None:
     headline = stage.recommendation.headline if stage.recommendation else None
     item = headline_item(headline.tier, headline.group) if headline else OVERALL
     wanted = (headline.tier, item, headline.metric) if headline else None
-    for one in series:
-        noise = one["noise"]
-        if (one["tier"], one["item"], one["metric"]) == wanted and noise:
-            metric = TIERS[one["tier"]].metric(one["metric"])
-            of = "" if one["item"] == OVERALL else f" of {one.get('group', one['item'])}"
+    for curve in series:
+        noise = curve["noise"]
+        if (curve["tier"], curve["item"], curve["metric"]) == wanted and noise:
+            metric = TIERS[curve["tier"]].metric(curve["metric"])
+            of = "" if curve["item"] == OVERALL else f" of {curve.get('group', curve['item'])}"
             half = noise["half"]
             items = (
                 ""
@@ -178,7 +178,7 @@ def _noise(stage: StageResults, series: Sequence[Series]) -> str | None:
                 else f"; over items ± {metric.change(half, sign='')} at the last checkpoint"
             )
             return (
-                f"{one['tier']} {metric.words}{of} has a noise of {metric.change(noise['sd'], sign='')} "
+                f"{curve['tier']} {metric.words}{of} has a noise of {metric.change(noise['sd'], sign='')} "
                 f"(standard deviation between neighbouring checkpoints, without the trend){items}"
             )
     return None
@@ -191,11 +191,11 @@ def _deltas(
     kept: dict[int, list[dict[str, Any]]] = {}
     left: list[int] = []
     for step in in_order(sorted(stage.deltas), first):
-        own = _rows(stage.deltas[step])
-        if left or not space.take(own):
+        step_rows = _rows(stage.deltas[step])
+        if left or not space.take(step_rows):
             left.append(step)
         else:
-            kept[step] = own
+            kept[step] = step_rows
     rows = [row for step in sorted(kept) for row in kept[step]]
     return rows, sorted(left)
 

@@ -82,8 +82,8 @@ def _deltas(plan: StagePlan) -> list[DeltaRow]:
     if not steps:
         return []
     step = chosen_among(steps, Recommendation.read(plan.results / RECOMMENDATION))
-    own = [row for row in rows if row.step == step]
-    return sorted(own, key=lambda row: -row.delta if row.higher_is_better else row.delta)
+    step_rows = [row for row in rows if row.step == step]
+    return sorted(step_rows, key=lambda row: -row.delta if row.higher_is_better else row.delta)
 
 
 def _new(width: float, height: float) -> "Figure":
@@ -121,16 +121,16 @@ def _curves(kind: str, series: Sequence[Series]) -> "Figure | None":
     if not groups:
         return None
     across = min(max(map(len, groups)), ACROSS)
-    down = [-(-len(own) // across) for own in groups]
+    down = [-(-len(curves) // across) for curves in groups]
     drawn = _new(across * 2.1, sum(down) * 1.6 + 0.3)
     axes = iter(drawn.subplots(sum(down), across, squeeze=False).ravel())
-    for own, rows in zip(groups, down, strict=True):
+    for curves, rows in zip(groups, down, strict=True):
         for place, axis in enumerate(islice(axes, rows * across)):
-            axis.set_visible(place < len(own))
-            if place < len(own):
-                _curve(axis, own[place])
+            axis.set_visible(place < len(curves))
+            if place < len(curves):
+                _curve(axis, curves[place])
             if place % across == 0:
-                axis.set_ylabel(_axis_name(own[0]))
+                axis.set_ylabel(_axis_name(curves[0]))
     drawn.supxlabel("step")
     return drawn
 

@@ -35,12 +35,12 @@ def summary_rows(stage: StageResults) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for step, scored in stage.steps.items():
         content = stage.deltas.get(step)
-        known: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "role": scored.results.header.role,
             "deleted": step in stage.deleted,
         }
-        known["verdict"] = stage.judged(step).verdict if content else None
-        rows += _rows(stage.plan, scored, content.deltas if content else (), known)
+        columns["verdict"] = stage.judged(step).verdict if content else None
+        rows += _rows(stage.plan, scored, content.deltas if content else (), columns)
     if stage.bridge is not None:
         is_deleted = configuration_file(Path(stage.bridge.results.header.checkpoint)) is None
         rows += _rows(stage.plan, stage.bridge, (), {"role": "bridge", "deleted": is_deleted})
@@ -48,16 +48,16 @@ def summary_rows(stage: StageResults) -> list[dict[str, Any]]:
 
 
 def _rows(
-    plan: StagePlan, scored: Scored, deltas: Iterable[DeltaRow], known: dict[str, Any]
+    plan: StagePlan, scored: Scored, deltas: Iterable[DeltaRow], columns: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     by_key = {(row.tier, row.item, row.metric): row for row in deltas}
     header = scored.results.header
-    known = {**known, "stage": plan.name, "step": header.step}
-    is_step = known["role"] == "step" and header.step is not None
-    known["name"] = plan.stage.names.get(header.step or 0) if is_step else None
+    columns = {**columns, "stage": plan.name, "step": header.step}
+    is_step = columns["role"] == "step" and header.step is not None
+    columns["name"] = plan.stage.names.get(header.step or 0) if is_step else None
     for value in scored.values:
         delta = by_key.get((value.tier, value.item, f"delta_{value.metric}"))
-        yield {name: known.get(name, _column(name, value, delta)) for name in SCHEMA.names}
+        yield {name: columns.get(name, _column(name, value, delta)) for name in SCHEMA.names}
 
 
 def _column(name: str, value: Value, delta: DeltaRow | None) -> Any:

@@ -132,18 +132,18 @@ def _alone(item: Item, metric: Metric) -> Estimate | None:
 
 def _credits(tier_results: TierResults) -> Iterator[ValueRow]:
     """Yield the credits of all items and their means, then each secondary metric likewise."""
-    known: dict[str, dict[str, Estimate]] = {}
+    by_metric: dict[str, dict[str, Estimate]] = {}
     items, metric_of = tier_results.items, tier_results.tier.metric
     for name, item in items.items():
         names = [one for one in item.measured if not metric_of(one).is_secondary] or item.values
         for metric in names:
             estimate = _alone(item, metric_of(metric)) or _no_items(item.values[metric])
-            known.setdefault(metric, {})[name] = estimate
+            by_metric.setdefault(metric, {})[name] = estimate
             if item.units is None and metric in item.bounds:  # an external program's
                 low, high = item.bounds[metric]
                 estimate = replace(estimate, low=low, high=high)
             yield name, item.group, metric, estimate, item.chance
-    yield from _means(tier_results, known, is_credit=True)
+    yield from _means(tier_results, by_metric, is_credit=True)
     for secondary in tier_results.tier.secondary:
         alone = {name: _alone(item, secondary) for name, item in items.items()}
         estimates = {name: estimate for name, estimate in alone.items() if estimate is not None}
@@ -154,12 +154,12 @@ def _credits(tier_results: TierResults) -> Iterator[ValueRow]:
 
 
 def _means(
-    tier_results: TierResults, known: Mapping[str, Mapping[str, Estimate]], *, is_credit: bool
+    tier_results: TierResults, by_metric: Mapping[str, Mapping[str, Estimate]], *, is_credit: bool
 ) -> Iterator[ValueRow]:
     """Yield the means of each headline and secondary metric over the items of its kind, if all have it."""
     items = tier_results.items
     kinds = [tier_results.tier.metrics_of(item.values) for item in items.values()]
-    for metric, estimates in known.items():
+    for metric, estimates in by_metric.items():
         count = sum(metric in kind for kind in kinds)
         wholes = weights_of_means(estimates, count, tier_results.file.groups) if count else ()
         for whole, weights in wholes:
