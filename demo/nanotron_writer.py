@@ -6,7 +6,6 @@ The demo and the tests make their checkpoints with it, from models of transforme
 import json
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +55,7 @@ def import_hf(
     model_config, theirs = _nanotron_config(model.config), model.state_dict()
     arch = parse_architecture(model_config, False, None, str(source))
     model_config["vocab_size"] = math.ceil(arch.vocab_size / tp) * tp
-    padded = replace(arch, vocab_size=model_config["vocab_size"])
+    padded = arch.model_copy(update={"vocab_size": model_config["vocab_size"]})
     sources, padded_sources = arch.parameters(), padded.parameters()
 
     def tensor(name: str) -> torch.Tensor:

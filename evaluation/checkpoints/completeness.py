@@ -12,7 +12,7 @@ from evaluation.checkpoints.config_files import read_texts
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import Header, folder_files, weight_files
 from evaluation.checkpoints.mapping import TensorSource
-from evaluation.checkpoints.nanotron_classes.base import Architecture
+from evaluation.checkpoints.nanotron_classes.base import NanotronModel
 from evaluation.checkpoints.shards import Parameter
 from evaluation.checkpoints.trainings import latest_step
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
@@ -86,7 +86,7 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, Te
     return {name: (parameters[name], source) for name, source in expected.items()}
 
 
-def _unexpected_parameter(parameter: Parameter, arch: Architecture) -> CheckpointError:
+def _unexpected_parameter(parameter: Parameter, arch: NanotronModel) -> CheckpointError:
     path = parameter.shards[0].path
     if arch.tied_embeddings and parameter.name == "model.lm_head.pp_block.weight":
         return CheckpointError(

@@ -1,29 +1,32 @@
-"""Read the configuration files of checkpoints strictly: JSON, YAML, and their keys by type.
+"""Read the configuration files of checkpoints strictly: JSON, YAML, and their keys by pydantic models.
 
 A file is refused if it is larger than any configuration, is not UTF-8, or has a key twice. Every error
 names the file.
 """
 
 import contextlib
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from evaluation.errors import CheckpointError, ConfigError
+from pydantic import BaseModel, ValidationError
+
+from evaluation.errors import (
+    CheckpointError,
+    ConfigError,
+    IncompleteCheckpoint,
+    UnsupportedCheckpoint,
+)
 from evaluation.json_text import load_json
 from evaluation.settings import yaml_files
-from evaluation.wording import kind_of
+from evaluation.wording import first_few, kind_of
 
 CONFIG_FILES = ("model_config.json", "config.yaml", "config.json")
 """Files that are written anew whenever a checkpoint is saved."""
 
 _LARGEST_FILE = 64 << 20
 """Bytes; a configuration has thousands, the index of a large model has millions."""
-
-_LARGEST_COUNT = 2**31 - 1
 
 
 @contextlib.contextmanager
@@ -116,79 +119,64 @@ def _mapping(path: Path, content: Any) -> dict[str, Any]:
     return content
 
 
-@dataclass
-class Keys:
-    """Typed access to a configuration or a table in it; errors name the file `where` and the key.
+class Unrepresentable(ValueError):
+    """A sound configuration that no class of transformers represents."""
 
-    Methods raise CheckpointError for a missing required value, and for one of another type.
-    `prefix` is the dotted path of the table, e.g. `tokens.`.
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(
+    kind: type[Model], table: dict[str, Any], where: str, unknown: str = "an unknown key"
+) -> Model:
+    """Return a table of a configuration, checked.
+
+    Args:
+        where: The file that an error names.
+        unknown: What an error says about keys that the model forbids.
+
+    Raises:
+        IncompleteCheckpoint: A key is missing.
+        UnsupportedCheckpoint: A key is unknown, or no class of transformers represents the model.
+        CheckpointError: A value is impossible.
     """
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        raise _refusal(error.errors(include_url=False), where, unknown) from None
 
-    config: dict[str, Any]
-    where: str
-    prefix: str = ""
 
-    def wrong(self, key: str, expected: str) -> CheckpointError:
-        """Return the error for a key whose value is missing or not what is expected."""
-        state = f"is {short(self.config[key])}" if key in self.config else "is missing"
-        return CheckpointError(f"{self.where}: `{self.prefix}{key}` {state}; expected {expected}")
+def _refusal(mistakes: Sequence[Any], where: str, unknown: str) -> CheckpointError:
+    foreign = [
+        f"{_key(mistake)} ({short(mistake['input'])})"
+        for mistake in mistakes
+        if mistake["type"] in ("extra_forbidden", "invalid_key")
+    ]
+    if foreign:
+        return UnsupportedCheckpoint(
+            f"{where}: {first_few(foreign, 3)}: {unknown} and that may change what is computed, whatever its "
+            "value; score it by a `command` of your own, or take it out if it changes nothing"
+        )
+    first = mistakes[0]
+    reason = first.get("ctx", {}).get("error")
+    if isinstance(reason, Unrepresentable):
+        return UnsupportedCheckpoint(
+            f"{where}: {reason} cannot be represented by any class of transformers; score it by a "
+            "`command` of your own"
+        )
+    if first["type"] == "missing":
+        return IncompleteCheckpoint(
+            f"{where}: {_key(first)} is missing, so the file was truncated, or no trainer wrote it; copy "
+            "it again"
+        )
+    what = f"{_key(first)} is {short(first['input'])}: {reason or first['msg']}"
+    what = what if first["loc"] else str(reason)
+    return CheckpointError(f"{where}: {what}; correct it, or copy the file again")
 
-    def count(self, key: str, default: int | None = None, *, most: int = _LARGEST_COUNT) -> int:
-        """Return a positive integer.
 
-        Args:
-            default: Value where the key is absent or null; None: it is required.
-            most: Largest value that is accepted.
-        """
-        count = self.optional_count(key, most=most)
-        value = default if count is None else count
-        if value is None:
-            raise self.wrong(key, f"a positive integer up to {most}")
-        return value
-
-    def optional_count(self, key: str, *, most: int = _LARGEST_COUNT) -> int | None:
-        """Return an integer from 1 to `most`, or None where the key is absent or null."""
-        value = self.config.get(key)
-        if value is not None and (type(value) is not int or not 1 <= value <= most):
-            raise self.wrong(key, f"a positive integer up to {most}")
-        return value
-
-    def number(self, key: str, default: float) -> float:
-        """Return a finite positive number; the default is for an absent key, and null is refused."""
-        number = self.optional_number(key)
-        if number is None and key in self.config:
-            raise self.wrong(key, "a positive number")
-        return default if number is None else number
-
-    def optional_number(self, key: str) -> float | None:
-        """Return a finite positive number, or None where the key is absent or null.
-
-        YAML reads `1e-05` as text, so text that is a number counts as one.
-        """
-        value = self.config.get(key)
-        if value is None:
-            return None
-        try:
-            number = math.nan if isinstance(value, bool) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if not 0 < number < math.inf:
-            raise self.wrong(key, "a positive number")
-        return number
-
-    def flag(self, key: str, default: bool) -> bool:
-        """Return whether a key is true; the default is for an absent key, and null is refused."""
-        value = self.config.get(key, default)
-        if not isinstance(value, bool):
-            raise self.wrong(key, "true or false")
-        return value
-
-    def text(self, key: str) -> str | None:
-        """Return a text that is not empty, or None where the key is absent or null."""
-        value = self.config.get(key)
-        if value is not None and not (isinstance(value, str) and value):
-            raise self.wrong(key, "text")
-        return value
+def _key(mistake: Any) -> str:
+    path = ".".join(map(str, mistake["loc"]))[:60]
+    return f"`{path}`" if path.isprintable() else repr(path)
 
 
 def short(value: Any) -> str:

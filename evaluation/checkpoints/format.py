@@ -16,18 +16,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.checkpoints.architecture import parse_architecture
+from evaluation.checkpoints.architecture import check_same, parse_architecture
 from evaluation.checkpoints.config_files import (
     exists,
     os_errors_named,
     parse_json,
     read_text,
     read_texts,
-    short,
 )
 from evaluation.checkpoints.headers import TORCH_NAMES, Header, read_folder_headers
-from evaluation.checkpoints.model_keys import contradiction
-from evaluation.checkpoints.nanotron_classes.base import Architecture
+from evaluation.checkpoints.nanotron_classes.base import NanotronModel
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.checkpoints.training import Training, parse_training
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
@@ -69,12 +67,21 @@ class Checkpoint:
         """Its weight files, sorted."""
         return sorted(header.path for header in self.headers)
 
-    @property
-    def architecture(self) -> Architecture:
-        """Sizes and features of a Nanotron model; raises as `parse_architecture`."""
-        own = self.path / "model_config.json"
-        where = own if own.is_file() else self.path / "config.yaml"
-        return parse_architecture(self.model_config, self.use_mup, self.sequence_length, str(where))
+    @functools.cached_property
+    def architecture(self) -> NanotronModel:
+        """Sizes and features of a Nanotron model; raises as `parse_architecture`.
+
+        If model_config.json and config.yaml both describe the model, they must agree.
+        """
+        own, trained = self.path / "model_config.json", self.path / "config.yaml"
+        is_own = own.name in self.texts
+        where = str(own if is_own else trained)
+        found = parse_architecture(self.model_config, self.use_mup, self.sequence_length, where)
+        other = (self.training_config or {}).get("model", {}).get("model_config")
+        if is_own and isinstance(other, dict):
+            there = parse_architecture(other, self.use_mup, self.sequence_length, str(trained))
+            check_same(found, there, where)
+        return found
 
 
 def open_checkpoint(
@@ -181,36 +188,22 @@ def text_config(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _model_config(folder: Path, text: str | None, training: Training | None) -> dict[str, Any]:
-    """Return model_config.json, or without it that part of config.yaml; if both exist, they must agree.
+    """Return model_config.json, or without it that part of config.yaml.
 
     Args:
         text: The text of model_config.json; None if there is none.
     """
     path = folder / "model_config.json"
-    inner = training.content["model"].get("model_config") if training else None
     if text is not None:
-        config = parse_json(path, text)
-        _check_same(config, inner if isinstance(inner, dict) else {}, folder)
-        return config
+        return parse_json(path, text)
     if training is None:
         raise _no_configuration(folder)
-    if not isinstance(inner, dict):
+    if training.described is None:
         raise IncompleteCheckpoint(
             f"{path}: missing, and {folder / 'config.yaml'} has no model.model_config in its place; "
             "copy the checkpoint again"
         )
-    return inner
-
-
-def _check_same(described: dict[str, Any], trained: dict[str, Any], folder: Path) -> None:
-    """Raise CheckpointError if the two files are of different models, or one was edited."""
-    key = contradiction(described, trained)
-    if key is not None:
-        raise CheckpointError(
-            f"{folder / 'model_config.json'}: `{key}` is {short(described.get(key))}, but config.yaml has "
-            f"{short(trained.get(key))} (`model.model_config`); copy both from the training run, or write "
-            "the same into both if it was changed on purpose"
-        )
+    return training.described
 
 
 def _no_configuration(folder: Path) -> CheckpointError:

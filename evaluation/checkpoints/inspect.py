@@ -7,7 +7,7 @@ from typing import Any
 from evaluation.checkpoints.completeness import check_complete, complete_parameters
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import Checkpoint, text_config
-from evaluation.checkpoints.nanotron_classes.base import Architecture
+from evaluation.checkpoints.nanotron_classes.base import NanotronModel
 from evaluation.checkpoints.shards import Parameter
 
 TRAINED = ("trained_sequence_length", "rotary_embedding")
@@ -70,13 +70,13 @@ def _weights(parameters: list[Parameter]) -> dict[str, Any]:
     }
 
 
-def _model(arch: Architecture) -> dict[str, Any]:
-    experts = arch.experts
+def _model(arch: NanotronModel) -> dict[str, Any]:
+    number, used, _ = arch.expert_sizes or (None, None, None)
     return {
         "model_class": arch.transformers_model.class_name,
-        **{name: getattr(arch, name) for name in _SIZES_AND_FEATURES},
-        "experts": experts and experts.number,
-        "experts_per_token": experts and experts.per_token,
+        **{name: getattr(arch, name, None) for name in _SIZES_AND_FEATURES},
+        "experts": number,
+        "experts_per_token": used,
     }
 
 

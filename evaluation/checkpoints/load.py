@@ -14,7 +14,7 @@ from torch import nn
 from evaluation.allowance import is_out_of_memory
 from evaluation.checkpoints.completeness import check_complete, check_unchanged, complete_parameters
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.checkpoints.nanotron_classes.base import Architecture, common_config
+from evaluation.checkpoints.nanotron_classes.base import NanotronModel
 from evaluation.checkpoints.pretrained import exceeds_memory, load_pretrained
 from evaluation.checkpoints.weights import load_weights
 from evaluation.errors import UnsupportedCheckpoint
@@ -83,7 +83,7 @@ def _load_nanotron(
     return model
 
 
-def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
+def _check_representable(checkpoint: Checkpoint, arch: NanotronModel) -> None:
     """Raise UnsupportedCheckpoint for an unknown activation; warn of what Nanotron ignores."""
     if arch.activation not in transformers.activations.ACT2FN:
         raise UnsupportedCheckpoint(
@@ -93,12 +93,12 @@ def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
         log.warning("%s: `rope_scaling` is left out: Nanotron never applies it", checkpoint.path)
 
 
-def empty_model(arch: Architecture, dtype: torch.dtype, device: torch.device) -> "PreTrainedModel":
+def empty_model(arch: NanotronModel, dtype: torch.dtype, device: torch.device) -> "PreTrainedModel":
     """Return the model with allocated but unset parameters (routers float32), and final buffers."""
     described = arch.transformers_model
     class_ = getattr(transformers, described.class_name)
-    config = class_.config_class(**common_config(arch), **described.config)
-    if arch.experts is not None and not _are_aligned(arch, dtype):
+    config = class_.config_class(**arch.common_config(), **described.config)
+    if arch.expert_sizes is not None and not _are_aligned(arch, dtype):
         config._experts_implementation = "eager"
     with torch.device("meta"):
         model = class_._from_config(config, dtype=dtype, attn_implementation="sdpa")
@@ -117,9 +117,9 @@ def empty_model(arch: Architecture, dtype: torch.dtype, device: torch.device) ->
     return model
 
 
-def _are_aligned(arch: Architecture, dtype: torch.dtype) -> bool:
+def _are_aligned(arch: NanotronModel, dtype: torch.dtype) -> bool:
     """Return whether rows of the experts are multiples of 16 bytes, as grouped matrix products need."""
-    sizes = (arch.hidden_size, arch.experts.intermediate_size if arch.experts else 0)
+    sizes = (arch.hidden_size, arch.expert_sizes[2] if arch.expert_sizes else 0)
     return all(size * dtype.itemsize % 16 == 0 for size in sizes)
 
 

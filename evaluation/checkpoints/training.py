@@ -16,13 +16,53 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.config_files import Keys, exists, parse_json, parse_yaml, read_text
+from pydantic import BaseModel, Field, StrictBool
+
+from evaluation.checkpoints.config_files import (
+    exists,
+    parse_json,
+    parse_yaml,
+    read_text,
+    validated,
+)
+from evaluation.checkpoints.nanotron_classes.base import Count
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.fingerprints import file_checksum
+from evaluation.settings.model import Step, Text
 
 log = logging.getLogger(__name__)
 
 METADATA = "checkpoint_metadata.json"
+
+
+class _InitMethod(BaseModel):
+    use_mup: StrictBool = False
+
+
+class _Model(BaseModel):
+    init_method: _InitMethod
+    described: Any = Field(None, alias="model_config")
+
+
+class _Tokenizer(BaseModel):
+    tokenizer_name_or_path: Text | None
+
+
+class _Tokens(BaseModel):
+    sequence_length: Count
+
+
+class _General(BaseModel):
+    step: Step | None = None
+
+
+class _Content(BaseModel):
+    """The keys of a config.yaml that are read."""
+
+    model: _Model
+    tokenizer: _Tokenizer | None
+    tokens: _Tokens
+    general: _General | None = None
 
 
 @dataclass(frozen=True)
@@ -32,8 +72,11 @@ class Training:
     content: dict[str, Any]
     use_mup: bool
     tokenizer_name: str | None
+    """None for a training on ids, without a tokenizer."""
     sequence_length: int
     step: int | None
+    described: dict[str, Any] | None
+    """Its table of the model's configuration."""
 
 
 def read_training(folder: Path) -> Training | None:
@@ -55,42 +98,16 @@ def parse_training(path: Path, text: str) -> Training:
             f"{path}: its last line does not end, so the file was truncated; copy it again, or end the "
             "line if nothing is missing"
         )
-    method = _section(_section(content, path, "model"), path, "init_method", "model.")
+    read = validated(_Content, content, str(path))
+    described = read.model.described
     return Training(
         content=content,
-        use_mup=Keys(method, str(path), "model.init_method.").flag("use_mup", False),
-        tokenizer_name=_tokenizer_name(content, path),
-        sequence_length=Keys(_section(content, path, "tokens"), str(path), "tokens.").count(
-            "sequence_length"
-        ),
-        step=_step(content, path),
+        use_mup=read.model.init_method.use_mup,
+        tokenizer_name=read.tokenizer and read.tokenizer.tokenizer_name_or_path,
+        sequence_length=read.tokens.sequence_length,
+        step=read.general and read.general.step,
+        described=described if isinstance(described, dict) else None,
     )
-
-
-def _section(table: dict[str, Any], path: Path, name: str, above: str = "") -> dict[str, Any]:
-    section = table.get(name)
-    if isinstance(section, dict):
-        return section
-    if section is None:
-        raise _truncated(path, f"{above}{name}")
-    raise CheckpointError(
-        f"{path}: `{above}{name}` is {str(section)[:60]!r}, expected a table; copy the file again"
-    )
-
-
-def _truncated(path: Path, key: str) -> IncompleteCheckpoint:
-    return IncompleteCheckpoint(
-        f"{path}: `{key}` is missing, so the file was truncated, or no trainer wrote it; copy it again"
-    )
-
-
-def _tokenizer_name(content: dict[str, Any], path: Path) -> str | None:
-    if content.get("tokenizer", {}) is None:  # it was trained on ids, without a tokenizer
-        return None
-    section = _section(content, path, "tokenizer")
-    if "tokenizer_name_or_path" not in section:
-        raise _truncated(path, "tokenizer.tokenizer_name_or_path")
-    return Keys(section, str(path), "tokenizer.").text("tokenizer_name_or_path")
 
 
 def recorded_revision(content: dict[str, Any] | None) -> str | None:
@@ -98,16 +115,6 @@ def recorded_revision(content: dict[str, Any] | None) -> str | None:
     section = (content or {}).get("tokenizer")
     revision = section.get("tokenizer_revision") if isinstance(section, dict) else None
     return None if revision is None else str(revision)
-
-
-def _step(content: dict[str, Any], path: Path) -> int | None:
-    general = content.get("general")
-    step = general.get("step") if isinstance(general, dict) else None
-    if step is not None and (type(step) is not int or not 0 <= step < 2**63):
-        raise CheckpointError(
-            f"{path}: `general.step` is {str(step)[:60]!r}, expected a number; copy the file again"
-        )
-    return step
 
 
 def consumed_tokens(checkpoint: Path) -> int | None:

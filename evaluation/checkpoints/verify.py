@@ -229,10 +229,9 @@ def _random_ids(vocab_size: int) -> dict[str, torch.Tensor]:
 
 def _write_request(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], folder: Path) -> None:
     arch = checkpoint.architecture
-    nanotron_class = arch.nanotron_class
-    if nanotron_class.config_class is None:
+    if arch.config_class is None:
         raise UnsupportedCheckpoint(
-            f"{checkpoint.path}: {nanotron_class.name}, whose configuration today's Nanotron cannot build; "
+            f"{checkpoint.path}: {arch.label}, whose configuration today's Nanotron cannot build; "
             "compare it with stored logits (`--reference`)"
         )
     # Checkpoints older than these two keys were computed with these values; today's Nanotron has
@@ -240,8 +239,8 @@ def _write_request(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], fol
     config = {"rope_interleaved": True, "rope_theta": 10_000.0, **checkpoint.model_config}
     request = {
         "checkpoint": str(checkpoint.path.absolute()),
-        "config_class": nanotron_class.config_class,
-        "heeds_documents": nanotron_class.heeds_documents,
+        "config_class": arch.config_class,
+        "heeds_documents": arch.heeds_documents,
         "model_config": config,
         "use_mup": arch.mup,
         "dtype": NANOTRON_DTYPE,

@@ -20,8 +20,8 @@ from tests.checkpoints.nanotron import (
     shard_paths,
 )
 
-IDS = torch.tensor([3, 17, 42, 5, 9, 59, 0, 21, 33, 8])
-POSITIONS = torch.tensor([0, 1, 2, 3, 0, 1, 0, 1, 2, 3])
+IDS = torch.tensor([3, 17, 42, 5, 9, 59, 0, 21, 33, 8, 12, 7])
+POSITIONS = torch.tensor([0, 1, 2, 3, 4, 5, 0, 1, 0, 1, 2, 3])
 
 FEATURES: dict[str, Config] = {
     "llama": llama(),
@@ -68,6 +68,26 @@ def test_feature(tmp_path: Path, name: str, tp: int, pp: int, json_config: bool)
         tmp_path / "7", config, tp=tp, pp=pp, training=training, json_config=json_config
     )
     check_logits(tmp_path / "7", tensors, config, mup=mup and name.startswith("llama"))
+
+
+@pytest.mark.parametrize(
+    ("kernels", "trained"),
+    [
+        ({"_attn_implementation": "flex_attention"}, 5),
+        ({"_attn_implementation": "flex_attention", "flex_attention_mask": "document"}, None),
+        ({"_attn_implementation": "flex_attention", "_use_qkv_packed": True}, 4),
+        ({"_attn_implementation": "sdpa"}, None),
+        ({"_attn_implementation": "flash_attention_2"}, 4),
+    ],
+)
+def test_a_window_is_as_wide_as_in_training(
+    tmp_path: Path, kernels: Config, trained: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nanotron's flex attention keeps q - k <= 4, its sdpa has no window; packed, all are flash's."""
+    tensors = make_checkpoint(tmp_path / "7", qwen2(sliding_window_size=4, **kernels))
+    check_logits(tmp_path / "7", tensors, qwen2(sliding_window_size=trained))
+    is_noted = kernels == {"_attn_implementation": "flash_attention_2"}
+    assert ("is read as 4 tokens" in caplog.text) == is_noted
 
 
 def test_old_configuration_and_bad_names(tmp_path: Path) -> None:

@@ -1,4 +1,1 @@
-"""Nanotron's model classes, one file each: what marks a configuration, its keys, and what computes the same.
-
-A file of this folder that defines `NANOTRON_CLASS` is found by itself (`registry.py`).
-"""
+"""Nanotron's model classes, one file each: the keys of its configuration, and what computes the same."""

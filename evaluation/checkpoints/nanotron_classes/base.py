@@ -1,39 +1,44 @@
-"""What a Nanotron model class consists of, and the model that its configuration describes."""
+"""What a Nanotron model class is: its configuration by Nanotron's keys, and the model that computes the same.
 
-from collections.abc import Callable, Mapping
+A branch of Nanotron may add keys, and may switch off by one that is false what Nanotron always does. So a
+key that a class does not have is refused, whatever its value.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from evaluation.checkpoints.config_files import Keys
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+
 from evaluation.checkpoints.mapping import TensorSource
 
-MOST_LAYERS = 10_000
-"""A larger number is a mistake, and must not cost memory."""
+
+def _no_flag(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("a positive number is expected")
+    return value
 
 
-@dataclass(frozen=True, kw_only=True)
-class NanotronClass:
-    """One of Nanotron's model classes. Functions get an `Architecture` that `read` has made."""
+Count = Annotated[int, Field(strict=True, gt=0, lt=2**31)]
+Layers = Annotated[int, Field(strict=True, gt=0, le=10_000)]
+"""Number of layers; a larger one is a mistake, and must not cost memory."""
+Flag = Annotated[bool, Field(strict=True)]
+Number = Annotated[float, BeforeValidator(_no_flag), Field(gt=0, allow_inf_nan=False)]
+"""YAML reads `1e-05` as text, so text that is a number counts as one."""
 
-    name: str
-    marker: str
-    """The key that is true in its configurations, such as `is_llama_config`."""
-    keys: frozenset[str]
-    """Keys that change what a model computes."""
-    ignored_keys: frozenset[str] = frozenset()
-    """Keys that change nothing, besides those that all classes ignore (`model_keys.py`)."""
-    inner_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """For a key that is a table of its own: the keys in it that change what is computed."""
-    read: Callable[[Keys, bool | None], "Architecture"]
-    """Read the configuration. The flag says whether the model uses muP; None if that is not recorded."""
-    transformers_model: Callable[["Architecture"], "TransformersModel"]
-    """Return the model of transformers that computes the same."""
-    parameters: Callable[["Architecture"], dict[str, TensorSource]]
-    """Return every parameter by Nanotron's name, with its whole shape and the targets of its rows."""
-    heeds_documents: bool
-    """Whether Nanotron's own code separates the documents of a row."""
-    config_class: str | None = None
-    """Nanotron's class of the configuration; None if today's Nanotron cannot build the model."""
+TRAINING_KEYS = frozenset(
+    "architectures bos_token_id dtype eos_token_id flex_attention_mask initializer_range log_attn_probs "
+    "model_type pad_token_id pretraining_tp ring_attn_heads_k_stride rope_scaling torch_dtype "
+    "transformers_version use_cache z_loss_coefficient z_loss_enabled _attn_implementation "
+    "_fused_rms_norm _fused_rotary_emb _is_using_mup _use_doc_masking _use_qkv_packed".split()
+)
+"""Keys that do not change what a model computes; `rope_scaling` is logged when a model is loaded."""
+
+_NULL_IS_DEFAULT = {"num_key_value_heads", "intermediate_size", "max_position_embeddings"}
+
+_LOSS = "hybrid_bp_loss_"
+"""Prefix of the keys of a branch's loss, which changes nothing where `…enabled` is false."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,54 +46,74 @@ class TransformersModel:
     """A model of transformers, without weights."""
 
     class_name: str
-    config: dict[str, Any]
-    """Arguments of its configuration class, besides `common_config`."""
-    zeros: frozenset[str] = frozenset()
+    config: Mapping[str, Any]
+    """Arguments of its configuration class, besides those of `NanotronModel.common_config`."""
+    zeros: frozenset[str] = field(default_factory=frozenset)
     """Parameters that Nanotron's model lacks; zeros make them ineffective."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Experts:
-    """Mixture of experts of some layers."""
+class NanotronModel(BaseModel):
+    """The configuration of a model: everything that shapes its weights or its forward pass."""
 
-    layers: tuple[int, ...]
-    number: int
-    per_token: int
-    intermediate_size: int
-    shared_size: int | None
-    """Width of the shared expert; None if there is none."""
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    label: ClassVar[str]
+    marker: ClassVar[str]
+    """The key that is true in its configurations, such as `is_llama_config`."""
+    heeds_documents: ClassVar[bool] = False
+    """Whether Nanotron's own code separates the documents of a row."""
+    heeds_mup: ClassVar[bool] = False
+    """Whether `use_mup` of config.yaml changes what it computes."""
+    config_class: ClassVar[str | None] = None
+    """Nanotron's class of the configuration; None if today's Nanotron cannot build the model."""
+    ignored: ClassVar[frozenset[str]] = TRAINING_KEYS
 
+    vocab_size: Count
+    hidden_size: Count
+    layers: Layers = Field(alias="num_hidden_layers")
+    heads: Count = Field(alias="num_attention_heads")
+    positions: Count = Field(1, alias="max_position_embeddings")
+    rope_theta: Number = 10_000.0  # checkpoints that are older than this key were computed so
+    _mup: bool = PrivateAttr(False)
 
-@dataclass(frozen=True, kw_only=True)
-class Architecture:
-    """Everything about a Nanotron model that shapes its weights or its forward pass.
-
-    A class with further features has a subclass of this in its own file.
-    """
-
-    nanotron_class: NanotronClass
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    layers: int
-    heads: int
-    kv_heads: int
+    # Each class has these under a key of its own.
+    intermediate_size: Count
+    kv_heads: Count
     activation: str
-    norm_eps: float
+    norm_eps: Number
     tied_embeddings: bool
-    positions: int
-    rope_theta: float
     rope_interleaved: bool
-    rope_factor: float | None = None
-    """Positions are divided by it."""
-    qkv_bias: bool = False
-    sliding_window: int | None = None
-    """Tokens that a token attends to in a layer with RoPE, itself included."""
-    no_rope_layer: int | None = None
-    """Layers n, 2n, … (counted from 1) have no RoPE."""
-    mup: bool = False
-    """Attention is scaled by 1/head_dim in place of 1/sqrt(head_dim)."""
-    experts: Experts | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_ignored(cls, table: dict[Any, Any]) -> dict[Any, Any]:
+        is_off = table.get(f"{_LOSS}enabled") is False
+
+        def counts(key: str) -> bool:
+            is_marker = key.startswith("is_") and key.endswith("_config")
+            is_default = key in _NULL_IS_DEFAULT and table[key] is None
+            is_loss = is_off and key.startswith(_LOSS)
+            return not (key in cls.ignored or is_marker or is_default or is_loss)
+
+        return {
+            key: value for key, value in table.items() if not isinstance(key, str) or counts(key)
+        }
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> "NanotronModel":
+        if self.hidden_size % self.heads or self.head_dim % 2:
+            raise ValueError(
+                f"`hidden_size` {self.hidden_size} cannot be split into {self.heads} heads of an even size"
+            )
+        if self.heads % self.kv_heads:
+            raise ValueError(
+                f"`num_attention_heads` {self.heads} is no multiple of `num_key_value_heads` {self.kv_heads}"
+            )
+        return self
+
+    @property
+    def mup(self) -> bool:
+        """Whether attention is scaled by 1/head_dim in place of 1/sqrt(head_dim)."""
+        return self._mup
 
     @property
     def head_dim(self) -> int:
@@ -96,44 +121,53 @@ class Architecture:
         return self.hidden_size // self.heads
 
     @property
-    def roped(self) -> tuple[bool, ...]:
-        """For each layer, whether it has RoPE."""
-        return tuple(
-            self.no_rope_layer is None or (layer + 1) % self.no_rope_layer != 0
-            for layer in range(self.layers)
-        )
+    def rope_factor(self) -> float | None:
+        """Number that divides positions."""
+        return None
 
     @property
+    def qkv_bias(self) -> bool:
+        """Whether the projections of queries, keys and values have biases."""
+        return False
+
+    @property
+    def sliding_window(self) -> int | None:
+        """Tokens that a token attends to in a layer with RoPE, itself included; None: all."""
+        return None
+
+    @property
+    def expert_sizes(self) -> tuple[int, int, int] | None:
+        """Number of experts, how many a token uses, and their width; None without experts."""
+        return None
+
+    @property
+    @abstractmethod
     def transformers_model(self) -> TransformersModel:
         """The model of transformers that computes the same."""
-        return self.nanotron_class.transformers_model(self)
 
+    @abstractmethod
     def parameters(self) -> dict[str, TensorSource]:
         """Return every parameter by Nanotron's name, with its whole shape and the targets of its rows."""
-        return self.nanotron_class.parameters(self)
 
+    def common_config(self) -> dict[str, Any]:
+        """Return the arguments that all configuration classes of transformers have.
 
-def common_config(arch: Architecture) -> dict[str, Any]:
-    """Return the arguments that all configuration classes of transformers have.
-
-    BOS, EOS and padding stay unset: those of a Nanotron configuration were typed by hand and are often
-    not the tokenizer's, and a wrong EOS would end generations early.
-    """
-    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": arch.rope_theta}
-    if arch.rope_factor is not None:
-        rope |= {"rope_type": "linear", "factor": arch.rope_factor}
-    return {
-        "vocab_size": arch.vocab_size,
-        "hidden_size": arch.hidden_size,
-        "intermediate_size": arch.intermediate_size,
-        "num_hidden_layers": arch.layers,
-        "num_attention_heads": arch.heads,
-        "num_key_value_heads": arch.kv_heads,
-        "hidden_act": arch.activation,
-        "tie_word_embeddings": arch.tied_embeddings,
-        "max_position_embeddings": arch.positions,
-        "rope_parameters": rope,
-        "bos_token_id": None,
-        "eos_token_id": None,
-        "pad_token_id": None,
-    }
+        BOS, EOS and padding stay unset: those of a Nanotron configuration were typed by hand and are often
+        not the tokenizer's, and a wrong EOS would end generations early.
+        """
+        rope: dict[str, Any] = {"rope_type": "default", "rope_theta": self.rope_theta}
+        if self.rope_factor is not None:
+            rope |= {"rope_type": "linear", "factor": self.rope_factor}
+        return {
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "intermediate_size": self.intermediate_size,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.kv_heads,
+            "hidden_act": self.activation,
+            "tie_word_embeddings": self.tied_embeddings,
+            "max_position_embeddings": self.positions,
+            "rope_parameters": rope,
+            **dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id")),
+        }

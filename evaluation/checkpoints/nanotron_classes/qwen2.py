@@ -11,183 +11,207 @@ Further shapes, with E experts, hidden size h, intermediate size m:
     merged_down_proj    [E, m, h]    also transposed
 """
 
-from typing import Any
+import logging
+from functools import cache
+from typing import Any, ClassVar
 
-from evaluation.checkpoints.config_files import Keys
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from evaluation.checkpoints.config_files import Unrepresentable
 from evaluation.checkpoints.mapping import TensorSource, whole_tensor
-from evaluation.checkpoints.nanotron_classes import llama
 from evaluation.checkpoints.nanotron_classes.base import (
-    Architecture,
-    Experts,
-    NanotronClass,
+    TRAINING_KEYS,
+    Count,
+    Flag,
+    Number,
     TransformersModel,
 )
-from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+from evaluation.checkpoints.nanotron_classes.llama import Llama, gated
 
-_FEATURES = frozenset(
-    "attention_bias moe_config no_rope_layer rope_seq_len_interpolation_factor sliding_window_size".split()
-)
-_EXPERTS = frozenset(
-    "enable_shared_expert layers moe_intermediate_size num_experts shared_expert_intermediate_size "
-    "top_k".split()
-)
+log = logging.getLogger(__name__)
+
+_WINDOW_KEYS = {"_attn_implementation", "_use_qkv_packed", "flex_attention_mask"}
+"""Keys by which Nanotron chooses a kernel, and by this how far a sliding window reaches."""
 
 
-def _read(keys: Keys, use_mup: bool | None) -> Architecture:
-    del use_mup  # Nanotron's Qwen2 ignores muP
-    sizes = llama.read_sizes(keys)
-    arch = Architecture(
-        nanotron_class=NANOTRON_CLASS,
-        rope_factor=keys.optional_number("rope_seq_len_interpolation_factor"),
-        qkv_bias=keys.flag("attention_bias", False),
-        sliding_window=keys.optional_count("sliding_window_size"),
-        no_rope_layer=keys.optional_count("no_rope_layer"),
-        experts=_read_experts(keys, sizes["layers"]),
-        **sizes,
-    )
-    _check_features(arch, keys.where)
-    return arch
+class Experts(BaseModel):
+    """Nanotron's MoEConfig."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    num_experts: Count
+    top_k: Count
+    moe_intermediate_size: Count
+    shared_expert_intermediate_size: int = Field(0, ge=0, lt=2**31)
+    enable_shared_expert: Flag = False
+    layers: tuple[int, ...] = Field((-1,), strict=False)
+    router_aux_loss_coef: Any = None
+    token_dispatcher_type: Any = None
+
+    @property
+    def shared_size(self) -> int | None:
+        """Width of the shared expert; None if there is none."""
+        return self.shared_expert_intermediate_size if self.enable_shared_expert else None
 
 
-def _read_experts(keys: Keys, total: int) -> Experts | None:
-    config = keys.config.get("moe_config")
-    if config is None:
-        return None
-    if not isinstance(config, dict):
-        raise keys.wrong("moe_config", "a table")
-    inner = Keys(config, keys.where, "moe_config.")
-    layers = config.get("layers", [-1])
-    if layers == [-1]:
-        layers = list(range(total))
-    if not isinstance(layers, list) or any(
-        type(layer) is not int or not 0 <= layer < total for layer in layers
-    ):
-        raise inner.wrong("layers", f"layers from 0 to {total - 1}")
-    shared = inner.flag("enable_shared_expert", False)
-    return Experts(
-        layers=tuple(sorted(set(layers))),
-        number=inner.count("num_experts"),
-        per_token=inner.count("top_k"),
-        intermediate_size=inner.count("moe_intermediate_size"),
-        shared_size=inner.count("shared_expert_intermediate_size") if shared else None,
-    )
+class Qwen2(Llama):
+    """Nanotron's Qwen2Config."""
 
+    label: ClassVar[str] = "Qwen2"
+    marker: ClassVar[str] = "is_qwen2_config"
+    heeds_documents: ClassVar[bool] = True
+    heeds_mup: ClassVar[bool] = False
+    config_class: ClassVar[str | None] = "Qwen2Config"
+    ignored: ClassVar[frozenset[str]] = TRAINING_KEYS - _WINDOW_KEYS
 
-def _check_features(arch: Architecture, where: str) -> None:
-    """Raise for features that no class of transformers has together, and for too few experts."""
-    if arch.experts is None:
-        return
-    for value, feature in (
-        (arch.no_rope_layer, "layers without RoPE (`no_rope_layer`)"),
-        (arch.sliding_window, "a sliding window (`sliding_window_size`)"),
-    ):
-        if value is not None:
-            raise UnsupportedCheckpoint(
-                f"{where}: experts (`moe_config`) together with {feature} cannot be represented by any "
-                "class of transformers; score it by a `command` of your own"
-            )
-    if arch.experts.per_token > arch.experts.number:
-        raise CheckpointError(
-            f"{where}: `moe_config.top_k` is larger than `moe_config.num_experts`; correct one of them"
+    attention_bias: Flag = False
+    sliding_window_size: Count | None = None
+    no_rope_layer: Count | None = None
+    """Layers n, 2n, … (counted from 1) have no RoPE."""
+    rope_seq_len_interpolation_factor: Number | None = None
+    moe_config: Experts | None = None
+    kernel: Any = Field(None, alias="_attn_implementation")
+    is_packed: Any = Field(False, alias="_use_qkv_packed")
+    flex_mask: Any = Field(None, alias="flex_attention_mask")
+
+    @model_validator(mode="after")
+    def _check_experts(self) -> "Qwen2":
+        experts = self.moe_config
+        if experts is None:
+            return self
+        if experts.layers != (-1,) and not {*range(self.layers)}.issuperset(experts.layers):
+            raise ValueError(f"`moe_config.layers` has others than 0 to {self.layers - 1}")
+        if experts.top_k > experts.num_experts:
+            raise ValueError("`moe_config.top_k` is larger than `moe_config.num_experts`")
+        if experts.shared_size == 0:
+            raise ValueError("`moe_config.shared_expert_intermediate_size` is 0")
+        for key in ("no_rope_layer", "sliding_window_size"):
+            if getattr(self, key) is not None:
+                raise Unrepresentable(f"experts (`moe_config`) together with `{key}`")
+        return self
+
+    @property
+    def rope_factor(self) -> float | None:
+        """Number that divides positions."""
+        return self.rope_seq_len_interpolation_factor
+
+    @property
+    def qkv_bias(self) -> bool:
+        """Whether the projections of queries, keys and values have biases."""
+        return self.attention_bias
+
+    @property
+    def sliding_window(self) -> int | None:
+        """Tokens that a token attends to in a layer with RoPE, itself included, as it was trained.
+
+        Packed projections always use flash attention, of w tokens. Before them, flex attention had one
+        more, some of its masks and sdpa had no window, and flash attention was called by transformers.
+        """
+        window = self.sliding_window_size
+        if window is None or self.is_packed is True:
+            return window
+        if self.kernel == "sdpa" or (
+            self.kernel == "flex_attention" and self.flex_mask in ("causal", "document")
+        ):
+            return None
+        if self.kernel == "flex_attention":
+            return window + 1
+        if self.kernel == "flash_attention_2":
+            _note_window(window)
+        return window
+
+    @property
+    def expert_sizes(self) -> tuple[int, int, int] | None:
+        """Number of experts, how many a token uses, and their width; None without experts."""
+        experts = self.moe_config
+        return experts and (
+            experts.num_experts,
+            experts.top_k,
+            experts.moe_intermediate_size,
         )
 
-
-def _transformers_model(arch: Architecture) -> TransformersModel:
-    if arch.experts is not None:
-        return _with_experts(arch, arch.experts)
-    norm = {"rms_norm_eps": arch.norm_eps}
-    windows = {
-        "use_sliding_window": arch.sliding_window is not None,
-        "sliding_window": arch.sliding_window,
+    @property
+    def transformers_model(self) -> TransformersModel:
+        """The model of transformers that computes the same."""
+        if self.moe_config is not None:
+            return self._with_experts(self.moe_config)
+        every = self.no_rope_layer
+        roped = [every is None or (layer + 1) % every != 0 for layer in range(self.layers)]
+        window = self.sliding_window
         # Stated layer by layer: SmolLM3's default puts the window on the layers without RoPE.
-        "layer_types": [
-            "sliding_attention" if arch.sliding_window and roped else "full_attention"
-            for roped in arch.roped
-        ],
-    }
-    attentions = [f"model.layers.{layer}.self_attn" for layer in range(arch.layers)]
-    if arch.no_rope_layer is not None:
+        kinds = [
+            "sliding_attention" if window and has_rope else "full_attention" for has_rope in roped
+        ]
         config = {
-            **norm, **windows,
-            "no_rope_layers": [int(roped) for roped in arch.roped],
-            "attention_bias": arch.qkv_bias,
-        }  # fmt: skip
-        zeros = frozenset(f"{name}.o_proj.bias" for name in attentions if arch.qkv_bias)
-        return TransformersModel(class_name="SmolLM3ForCausalLM", config=config, zeros=zeros)
-    if arch.sliding_window is not None or arch.qkv_bias:
-        biases = [] if arch.qkv_bias else attentions
-        zeros = frozenset(f"{name}.{part}_proj.bias" for name in biases for part in "qkv")
-        return TransformersModel(
-            class_name="Qwen2ForCausalLM", config={**norm, **windows}, zeros=zeros
+            "rms_norm_eps": self.norm_eps,
+            "use_sliding_window": window is not None,
+            "sliding_window": window,
+            "layer_types": kinds,
+        }
+        attentions = [f"model.layers.{layer}.self_attn" for layer in range(self.layers)]
+        if every is not None:
+            config |= {"no_rope_layers": [*map(int, roped)], "attention_bias": self.qkv_bias}
+            zeros = {f"{name}.o_proj.bias" for name in attentions if self.qkv_bias}
+            name = "SmolLM3ForCausalLM"
+        elif window is not None or self.qkv_bias:
+            biases = [] if self.qkv_bias else attentions
+            zeros = {f"{name}.{part}_proj.bias" for name in biases for part in "qkv"}
+            name = "Qwen2ForCausalLM"
+        else:
+            return super().transformers_model
+        return TransformersModel(class_name=name, config=config, zeros=frozenset(zeros))
+
+    def _with_experts(self, experts: Experts) -> TransformersModel:
+        config = {
+            "rms_norm_eps": self.norm_eps,
+            "qkv_bias": self.qkv_bias,
+            "num_experts": experts.num_experts,
+            "num_experts_per_tok": experts.top_k,
+            "moe_intermediate_size": experts.moe_intermediate_size,
+            "shared_expert_intermediate_size": experts.shared_size or 1,
+            "norm_topk_prob": False,
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": [n for n in range(self.layers) if not self._has_experts(n)],
+            "use_sliding_window": False,
+        }
+        zeros = frozenset(
+            f"model.layers.{layer}.mlp.shared_expert{part}.weight"
+            for layer in range(self.layers)
+            for part in ("_gate", ".gate_proj", ".up_proj", ".down_proj")
+            if self._has_experts(layer) and experts.shared_size is None
         )
-    return TransformersModel(
-        class_name="LlamaForCausalLM", config={**norm, "attention_bias": False, "mlp_bias": False}
+        return TransformersModel(class_name="Qwen2MoeForCausalLM", config=config, zeros=zeros)
+
+    def _has_experts(self, layer: int) -> bool:
+        experts = self.moe_config
+        return experts is not None and (experts.layers == (-1,) or layer in experts.layers)
+
+    def feed_forward(self, layer: int, ours: str, theirs: str) -> dict[str, TensorSource]:
+        """Return the parameters of a layer's feed-forward block, or of its experts."""
+        experts, hidden = self.moe_config, self.hidden_size
+        if experts is None or not self._has_experts(layer):
+            return super().feed_forward(layer, ours, theirs)
+        number, size, shared = experts.num_experts, experts.moe_intermediate_size, "shared_expert"
+        sources = {
+            f"{ours}.router.weight": whole_tensor(f"{theirs}.gate.weight", (number, hidden)),
+            f"{ours}.experts.merged_gate_up_proj": whole_tensor(
+                f"{theirs}.experts.gate_up_proj", (number, hidden, 2 * size), transposed=True
+            ),
+            f"{ours}.experts.merged_down_proj": whole_tensor(
+                f"{theirs}.experts.down_proj", (number, size, hidden), transposed=True
+            ),
+        }
+        if experts.shared_size is not None:
+            sources |= gated(f"{ours}.{shared}", f"{theirs}.{shared}", hidden, experts.shared_size)
+            gate = f"{shared}_gate.weight"
+            sources[f"{ours}.{gate}"] = whole_tensor(f"{theirs}.{gate}", (1, hidden))
+        return sources
+
+
+@cache
+def _note_window(window: int) -> None:
+    log.warning(
+        "`sliding_window_size` is read as %d tokens, the current one included; without packed projections "
+        "(`_use_qkv_packed`), flash attention of some versions of transformers trained with one more",
+        window,
     )
-
-
-def _with_experts(arch: Architecture, experts: Experts) -> TransformersModel:
-    config: dict[str, Any] = {
-        "rms_norm_eps": arch.norm_eps,
-        "qkv_bias": arch.qkv_bias,
-        "num_experts": experts.number,
-        "num_experts_per_tok": experts.per_token,
-        "moe_intermediate_size": experts.intermediate_size,
-        "shared_expert_intermediate_size": experts.shared_size or 1,
-        "norm_topk_prob": False,
-        "decoder_sparse_step": 1,
-        "mlp_only_layers": sorted(set(range(arch.layers)) - set(experts.layers)),
-        "use_sliding_window": False,
-    }
-    shared = ("_gate", ".gate_proj", ".up_proj", ".down_proj")
-    zeros = frozenset(
-        f"model.layers.{layer}.mlp.shared_expert{part}.weight"
-        for layer in experts.layers
-        for part in shared
-        if experts.shared_size is None
-    )
-    return TransformersModel(class_name="Qwen2MoeForCausalLM", config=config, zeros=zeros)
-
-
-def _layer(arch: Architecture, layer: int) -> dict[str, TensorSource]:
-    if arch.experts is None or layer not in arch.experts.layers:
-        return llama.dense_layer(arch, layer)
-    ours, theirs = f"model.decoder.{layer}.pp_block", f"model.layers.{layer}"
-    return {
-        **llama.norms(ours, theirs, arch.hidden_size),
-        **llama.attention(f"{ours}.attn", f"{theirs}.self_attn", arch),
-        **_experts(f"{ours}.mlp", f"{theirs}.mlp", arch.hidden_size, arch.experts),
-    }
-
-
-def _experts(ours: str, theirs: str, hidden: int, experts: Experts) -> dict[str, TensorSource]:
-    number, size = experts.number, experts.intermediate_size
-    sources = {
-        f"{ours}.router.weight": whole_tensor(f"{theirs}.gate.weight", (number, hidden)),
-        f"{ours}.experts.merged_gate_up_proj": whole_tensor(
-            f"{theirs}.experts.gate_up_proj", (number, hidden, 2 * size), transposed=True
-        ),
-        f"{ours}.experts.merged_down_proj": whole_tensor(
-            f"{theirs}.experts.down_proj", (number, size, hidden), transposed=True
-        ),
-    }
-    if experts.shared_size is not None:
-        shared = "shared_expert"
-        sources |= llama.gated(
-            f"{ours}.{shared}", f"{theirs}.{shared}", hidden, experts.shared_size
-        )
-        gate = f"{shared}_gate.weight"
-        sources[f"{ours}.{gate}"] = whole_tensor(f"{theirs}.{gate}", (1, hidden))
-    return sources
-
-
-NANOTRON_CLASS = NanotronClass(
-    name="Qwen2",
-    marker="is_qwen2_config",
-    keys=llama.SIZE_KEYS | _FEATURES,
-    inner_keys={"moe_config": _EXPERTS},
-    read=_read,
-    transformers_model=_transformers_model,
-    parameters=lambda arch: llama.parameters(arch, _layer),
-    heeds_documents=True,
-    config_class="Qwen2Config",
-)
