@@ -1,44 +1,36 @@
-"""Read the headers of a checkpoint's safetensors files; a Hugging Face folder's index names its files.
+"""Find a checkpoint's safetensors files, and read their headers.
 
-    8 bytes   length n of the header, little-endian
-    n bytes   JSON: {"<tensor>": {"dtype", "shape", "data_offsets"}, "__metadata__": {str: str}}
-    the rest  the tensors' bytes, without gaps; offsets count from here
-
-The library safetensors checks that a file is sound.
+A Hugging Face folder has one file, or an index of several. What else looks like its weights is refused,
+because another program could load it.
 """
 
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from safetensors import SafetensorError, safe_open
 
 from evaluation.checkpoints.config_files import exists, open_file, os_errors_named, parse_json
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
-from evaluation.json_text import load_json
 
 TORCH_NAMES = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 """Dtypes that weights can have, with their names in torch."""
 
-_LARGEST_HEADER = 100_000_000
-"""Bytes; the format's own limit."""
+_OTHER_SIZE = ("header too small", "invalid header length", "incomplete metadata")
+"""How the library's errors begin for a file that ends early or late."""
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 _UNFINISHED = re.compile(r"\.safetensors[^/]+$|\.(?:tmp|temp|part|partial|incomplete|filepart)$")
 
 
-@dataclass(frozen=True)
-class TensorEntry:
-    """One tensor of a file; `start` and `stop` are byte positions in the file."""
+class TensorEntry(NamedTuple):
+    """Dtype, by its name in the format, and shape of one tensor of a file."""
 
     dtype: str
     shape: tuple[int, ...]
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True)
@@ -53,69 +45,34 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Read and check the header of a safetensors file; it holds the file's state at that time.
+    """Read the header of a safetensors file, which the library checks; it holds the file's state then.
 
     Raises:
-        IncompleteCheckpoint: The file ends early.
+        IncompleteCheckpoint: The file is shorter or longer than its header says.
         CheckpointError: It is not a sound safetensors file, or cannot be read.
     """
     with open_file(path) as file:
         status = os.fstat(file.fileno())
-        raw = _raw_header(path, status.st_size, file)
-    try:
-        content = load_json(raw)
-    except ValueError as error:
-        raise _unsound(path, f"its header is not JSON ({str(error)[:80]})") from None
-    _check_sound(path, content, 8 + len(raw), status.st_size)
-    metadata = content.pop("__metadata__", None) or {}
-    tensors = {name: _entry(entry, 8 + len(raw)) for name, entry in content.items()}
+        try:
+            with safe_open(path, framework="numpy") as content:
+                slices = {name: content.get_slice(name) for name in {*content.keys()}}
+                metadata = content.metadata() or {}
+        except SafetensorError as error:
+            raise _unsound(path, status.st_size, str(error)) from None
+    tensors = {n: TensorEntry(s.get_dtype(), tuple(s.get_shape())) for n, s in slices.items()}
+    if not tensors:
+        raise CheckpointError(f"{path}: not a sound safetensors file: it holds no tensors")
     return Header(path, tensors, metadata, status.st_size, status.st_mtime_ns)
 
 
-def _raw_header(path: Path, size: int, file: BufferedReader) -> bytes:
-    first = file.read(8)
-    if len(first) < 8:
-        raise _truncated(path, f"{size} bytes")
-    length = int.from_bytes(first, "little")
-    if length > _LARGEST_HEADER:
-        raise _unsound(path, f"its header would be {length:,} bytes long")
-    raw = file.read(length)
-    if len(raw) < length:
-        raise _truncated(path, f"{size:,} bytes, inside the header")
-    return raw
-
-
-def _check_sound(path: Path, content: Any, origin: int, size: int) -> None:
-    """Open a file with safetensors; raise as `read_header` if it is refused or holds no tensors."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            is_empty = not file.keys()
-    except SafetensorError as error:
-        reason = str(error).removeprefix("Error while deserializing header: ")
-        if not reason.startswith("incomplete metadata"):  # the tensors and the file end apart
-            raise _unsound(path, reason[:200]) from None
-        offsets = [entry["data_offsets"][1] for name, entry in content.items() if name[:2] != "__"]
-        end = origin + max(offsets, default=0)
-        if size < end:
-            raise _truncated(path, f"{size:,} of {end:,} bytes") from None
-        raise _unsound(path, f"it has {size - end:,} bytes after its last tensor") from None
-    if is_empty:
-        raise _unsound(path, "it holds no tensors")
-
-
-def _entry(entry: dict[str, Any], origin: int) -> TensorEntry:
-    start, stop = entry["data_offsets"]
-    return TensorEntry(entry["dtype"], tuple(entry["shape"]), origin + start, origin + stop)
-
-
-def _truncated(path: Path, extent: str) -> IncompleteCheckpoint:
-    return IncompleteCheckpoint(
-        f"{path}: ends early ({extent}); wait until it is written, or copy it again"
-    )
-
-
-def _unsound(path: Path, reason: str) -> CheckpointError:
-    return CheckpointError(f"{path}: not a sound safetensors file: {reason}; copy it again")
+def _unsound(path: Path, size: int, reason: str) -> CheckpointError:
+    reason = reason.removeprefix("Error while deserializing header: ")
+    if reason.startswith(_OTHER_SIZE):
+        return IncompleteCheckpoint(
+            f"{path}: its {size:,} bytes are not those of its header ({reason}); wait until it is written, "
+            "or copy it again"
+        )
+    return CheckpointError(f"{path}: not a sound safetensors file: {reason[:200]}; copy it again")
 
 
 def read_folder_headers(folder: Path) -> list[Header]:
@@ -123,14 +80,48 @@ def read_folder_headers(folder: Path) -> list[Header]:
 
     Raises:
         IncompleteCheckpoint: A file or a tensor is missing.
-        CheckpointError: The index or a file is not sound, or they are from different downloads.
+        CheckpointError: The index or a file is not sound, or there are two candidates.
         UnsupportedCheckpoint: The weights are pickled.
     """
-    if exists(folder / _INDEX):
-        return _indexed(folder)
-    single = folder / _SINGLE
+    headers = [read_header(path) for path in folder_files(folder)]
+    if not exists(folder / _INDEX):
+        return headers
+    places = _weight_map(folder / _INDEX)
+    there = {tensor: header.path.name for header in headers for tensor in header.tensors}
+    for tensor, name in places.items():
+        if there.get(tensor) != name:
+            raise IncompleteCheckpoint(
+                f"{folder / name}: lacks {tensor}, which {_INDEX} places there; download it again"
+            )
+    foreign = sorted(there.keys() - places.keys())
+    if foreign or len(there) != sum(len(header.tensors) for header in headers):
+        what = foreign[0] if foreign else "a tensor twice"
+        raise CheckpointError(
+            f"{folder / there.get(what, '')}: holds {what}, which {_INDEX} does not place there; "
+            "the files are from different downloads, download them again"
+        )
+    return headers
+
+
+def folder_files(folder: Path) -> list[Path]:
+    """Return the weight files of a Hugging Face folder by its index, or its only one; raise as above."""
+    single, index = folder / _SINGLE, folder / _INDEX
+    shards = sorted(folder.glob("model-*-of-*.safetensors"))
+    if exists(index):
+        names = sorted({*_weight_map(index).values()})
+        if exists(single) and _SINGLE not in names:
+            raise _two_candidates(single, index)
+        absent = [name for name in names if not exists(folder / name)]
+        if absent:
+            raise IncompleteCheckpoint(
+                f"{folder / absent[0]}: missing, though {_INDEX} names it; wait until it is downloaded, or "
+                "copy it"
+            )
+        return [folder / name for name in names]
     if exists(single):
-        return [read_header(single)]
+        if shards:
+            raise _two_candidates(single, shards[0])
+        return [single]
     pickled = sorted(folder.glob("pytorch_model*.bin"))
     if pickled:
         raise UnsupportedCheckpoint(
@@ -142,36 +133,11 @@ def read_folder_headers(folder: Path) -> list[Header]:
     )
 
 
-def folder_files(folder: Path) -> list[Path]:
-    """Return the weight files of a Hugging Face folder by its index, or its only one; raise as above."""
-    if exists(folder / _INDEX):
-        return [folder / name for name in sorted({*_weight_map(folder / _INDEX).values()})]
-    return [folder / _SINGLE]
-
-
-def _indexed(folder: Path) -> list[Header]:
-    places = _weight_map(folder / _INDEX)
-    headers = {}
-    for name in sorted(set(places.values())):
-        path = folder / name
-        if not exists(path):
-            raise IncompleteCheckpoint(
-                f"{path}: missing, though {_INDEX} names it; wait until it is downloaded, or copy it"
-            )
-        headers[name] = read_header(path)
-    for tensor, name in places.items():
-        if tensor not in headers[name].tensors:
-            raise IncompleteCheckpoint(
-                f"{folder / name}: lacks {tensor}, which {_INDEX} places there; download it again"
-            )
-    for name, header in headers.items():
-        foreign = sorted(t for t in header.tensors if places.get(t) != name)
-        if foreign:
-            raise CheckpointError(
-                f"{folder / name}: holds {foreign[0]}, which {_INDEX} does not place there; "
-                "the files are from different downloads, download them again"
-            )
-    return list(headers.values())
+def _two_candidates(one: Path, other: Path) -> CheckpointError:
+    return CheckpointError(
+        f"{one}: the weights of a model, and so are those of {other.name} in the same folder; remove the "
+        "older ones"
+    )
 
 
 def _weight_map(path: Path) -> dict[str, str]:

@@ -50,7 +50,7 @@ def _huggingface_facts(checkpoint: Checkpoint) -> dict[str, Any]:
     names = checkpoint.model_config.get("architectures") or [None]
     return {
         "parameters": sum(math.prod(entry.shape) for entry in entries),
-        "bytes": sum(entry.stop - entry.start for entry in entries),
+        "bytes": sum(header.size for header in checkpoint.headers),
         "tensors_by_dtype": dict(Counter(entry.dtype for entry in entries)),
         "files": len(checkpoint.headers),
         "model_class": names[0],
@@ -62,7 +62,7 @@ def _weights(parameters: list[Parameter]) -> dict[str, Any]:
     ranks = {int(shard.tp.split("-")[-1]) for shard in shards if shard.tp is not None}
     return {
         "parameters": sum(math.prod(item.shape) for item in parameters),
-        "bytes": sum(shard.entry.stop - shard.entry.start for shard in shards),
+        "bytes": sum(shard.header.size for shard in shards),
         "tensors_by_dtype": dict(Counter(item.dtype for item in parameters)),
         "files": len(shards),
         "tp": max(ranks, default=1),

@@ -1,14 +1,17 @@
 """Load Hugging Face folders by transformers, and turn its many kinds of errors into one sentence each."""
 
 import contextlib
+import inspect
 import logging
+import re
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 
 from evaluation.allowance import is_out_of_memory
 from evaluation.checkpoints.config_files import exists
@@ -29,27 +32,44 @@ _REFUSALS = (
 """What transformers raises for a configuration that it cannot use."""
 
 
+_MODELS = "transformers.models."
+_WRITTEN = re.compile(r"_|rope_|is_\w+_config$|(?:auto_map|torch_dtype|transformers_version)$")
+"""Keys that transformers or converters to its format write, and that no model reads."""
+
+
 def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
-    """Return a Hugging Face folder's model on the CPU, with all of its weights from there.
+    """Return a Hugging Face folder's model on the CPU, with exactly the tensors of its headers.
 
     Raises:
         CheckpointError: transformers cannot load it, or weights and class do not match.
         ScoringError: It exceeds the memory.
         UnsupportedCheckpoint: It is quantized, an adapter, or stored as anything but plain floats.
     """
-    with _errors_as_sentences(checkpoint), _without_its_report():
-        model, report = transformers.AutoModelForCausalLM.from_pretrained(
-            checkpoint.path,
+    _check_whole_model(checkpoint)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_errors_as_sentences(checkpoint))
+        stack.enter_context(_without_its_report())
+        config = transformers.AutoConfig.from_pretrained(
+            checkpoint.path, dtype=dtype, local_files_only=True, trust_remote_code=False
+        )
+        state: dict[str, Any] = {}
+        for header in checkpoint.headers:  # read, not mapped, so that later changes do not matter
+            file = stack.enter_context(safe_open(header.path, framework="pt", backend="pread"))
+            state |= {name: file.get_slice(name) for name in header.tensors}
+        model, report = transformers.AutoModelForCausalLM._model_mapping[
+            type(config)
+        ].from_pretrained(
+            None,
+            config=config,
+            state_dict=state,
             dtype=dtype,
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # `_check_report` refuses them and names the tensors
         )
     _check_report(checkpoint, report)
     _check_dtypes(checkpoint, model)
     _check_tied(checkpoint, model)
+    _check_buffers(checkpoint, model)
     _drop_unknown_keys(checkpoint, model)
     return model
 
@@ -71,7 +91,6 @@ def _without_its_report() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _errors_as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
-    _check_whole_model(checkpoint)
     try:
         yield
     except _REFUSALS as error:
@@ -104,38 +123,57 @@ def _check_tied(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
         )
 
 
+def _check_buffers(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
+    """Raise CheckpointError for buffers such as frequencies, which no file holds, that are not finite."""
+    for name, buffer in model.named_buffers():
+        if buffer.is_floating_point() and not buffer.isfinite().all():
+            raise CheckpointError(
+                f"{checkpoint.path / 'config.json'}: it makes {name} infinite or NaN; correct its keys of "
+                "the position embedding"
+            )
+
+
 def _drop_unknown_keys(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Warn of keys that the configuration's class does not have; remove those that vLLM would apply."""
+    """Warn of keys that the model's code does not read; remove those that vLLM would apply."""
     config, config_class = model.config, type(model.config)
+    classes = (*config_class.__mro__, *type(model).__mro__)
+    modules = {one.__module__ for one in classes if one.__module__.startswith(_MODELS)}
+    words = {
+        word for one in modules for word in re.findall(r"\w+", inspect.getsource(sys.modules[one]))
+    }
     unknown = [
         key
         for key, value in checkpoint.model_config.items()
-        if value and not key.startswith(("_", "rope_")) and not hasattr(config_class, key)
-        and key not in (*config_class.attribute_map, "auto_map", "torch_dtype")
-    ]  # fmt: skip
+        if value and not _WRITTEN.match(key) and key not in words and not hasattr(config_class, key)
+    ]
     if unknown:
         log.warning(
             "%s: %s does not have %s and ignores it; correct `model_type` if the model uses it",
-            checkpoint.path / "config.json",
-            config_class.__name__,
-            ", ".join(unknown)[:300],
-        )
+            checkpoint.path / "config.json", config_class.__name__, ", ".join(unknown)[:300],
+        )  # fmt: skip
     for key in {"sliding_window", "layer_types"} & {*unknown} & vars(config).keys():
         delattr(config, key)
 
 
 def _check_whole_model(checkpoint: Checkpoint) -> None:
-    """Raise UnsupportedCheckpoint for a quantized model, and for a folder that holds an adapter."""
+    """Raise UnsupportedCheckpoint for a quantized model, an adapter, and weights of another file."""
+    config = checkpoint.path / "config.json"
     if checkpoint.model_config.get("quantization_config"):
         raise UnsupportedCheckpoint(
-            f"{checkpoint.path / 'config.json'}: a quantized model (`quantization_config`), which is not "
-            "supported; name the original, or score it by a `command` of your own"
+            f"{config}: a quantized model (`quantization_config`), which is not supported; name the "
+            "original, or score it by a `command` of your own"
         )
     adapter = checkpoint.path / "adapter_config.json"
     if exists(adapter):
         raise UnsupportedCheckpoint(
             f"{adapter}: an adapter, which would not be applied; merge it into the weights "
             "(`merge_and_unload` of PEFT) and name that folder, or remove the file"
+        )
+    other, names = checkpoint.model_config.get("transformers_weights"), checkpoint.weights
+    if other is not None and [str(other)] != [path.name for path in names]:
+        raise UnsupportedCheckpoint(
+            f"{config}: `transformers_weights` names {str(other)[:60]!r}, but {names[0].name} is there, too; "
+            "remove the key or the file"
         )
 
 

@@ -35,9 +35,8 @@ _FILE_NAME = re.compile(
     r"\.safetensors$"
 )
 
-
-_MOST_CELLS = 1 << 20
-"""Largest number of cells into which slices cut a tensor; a thousand ranks make three thousand."""
+_MOST_REGIONS = 4096
+"""Regions of one tensor; a thousand ranks make three thousand."""
 
 Slices = tuple[tuple[int, int], ...]
 """A region of a tensor: (start, stop) in each dimension."""
@@ -250,22 +249,14 @@ def _bad_slices(path: Path, text: str) -> CheckpointError:
 
 
 def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | None:
-    """Return the first cell of a tensor that regions miss or cover twice, or that cells are too many.
-
-    The regions' edges cut the tensor into a small grid of cells; a region covers whole cells only.
-    """
-    edges = [sorted({0, size}) for size in shape]
-    for region in regions:
-        edges = [sorted({*edge, *pair}) for edge, pair in zip(edges, region, strict=True)]
-    if math.prod(len(edge) - 1 for edge in edges) > _MOST_CELLS:
+    """Return which regions of a tensor overlap, or how much of it they leave out; None if neither."""
+    if len(regions) > _MOST_REGIONS:
         return f"{len(regions)} regions, more than any trainer writes"
-    places = [{edge: index for index, edge in enumerate(cuts)} for cuts in edges]
-    counts = np.zeros([len(edge) - 1 for edge in edges], dtype=np.int32)
-    for region in regions:
-        counts[tuple(slice(p[a], p[b]) for p, (a, b) in zip(places, region, strict=True))] += 1
-    wrong = np.argwhere(counts != 1)
-    if not len(wrong):
-        return None
-    cell = [f"{edge[i]}:{edge[i + 1]}" for edge, i in zip(edges, wrong[0], strict=True)]
-    times = "is missing" if counts[tuple(wrong[0])] == 0 else "is covered more than once"
-    return f"[{', '.join(cell)}] {times}"
+    edges = np.array(regions, dtype=np.int64).reshape(len(regions), len(shape), 2)
+    first, stop = edges[:, None, :, 0], edges[None, :, :, 1]
+    meets = ((first < stop) & (first.swapaxes(0, 1) < stop.swapaxes(0, 1))).all(-1)
+    for number, other in np.argwhere(np.triu(meets, 1))[:1]:
+        return f"{regions[number]} and {regions[other]} overlap"
+    covered = sum(math.prod(b - a for a, b in region) for region in regions)
+    whole = math.prod(shape)
+    return None if covered == whole else f"{whole - covered:,} of {whole:,} elements are missing"

@@ -103,9 +103,9 @@ def parse_training(path: Path, text: str) -> Training:
     return Training(
         content=content,
         use_mup=read.model.init_method.use_mup,
-        tokenizer_name=read.tokenizer and read.tokenizer.tokenizer_name_or_path,
+        tokenizer_name=read.tokenizer.tokenizer_name_or_path if read.tokenizer else None,
         sequence_length=read.tokens.sequence_length,
-        step=read.general and read.general.step,
+        step=read.general.step if read.general else None,
         described=described if isinstance(described, dict) else None,
     )
 

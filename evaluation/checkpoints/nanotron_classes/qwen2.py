@@ -124,11 +124,9 @@ class Qwen2(Llama):
     def expert_sizes(self) -> tuple[int, int, int] | None:
         """Number of experts, how many a token uses, and their width; None without experts."""
         experts = self.moe_config
-        return experts and (
-            experts.num_experts,
-            experts.top_k,
-            experts.moe_intermediate_size,
-        )
+        if experts is None:
+            return None
+        return experts.num_experts, experts.top_k, experts.moe_intermediate_size
 
     @property
     def transformers_model(self) -> TransformersModel:
@@ -142,7 +140,7 @@ class Qwen2(Llama):
         kinds = [
             "sliding_attention" if window and has_rope else "full_attention" for has_rope in roped
         ]
-        config = {
+        config: dict[str, Any] = {
             "rms_norm_eps": self.norm_eps,
             "use_sliding_window": window is not None,
             "sliding_window": window,
@@ -150,7 +148,10 @@ class Qwen2(Llama):
         }
         attentions = [f"model.layers.{layer}.self_attn" for layer in range(self.layers)]
         if every is not None:
-            config |= {"no_rope_layers": [*map(int, roped)], "attention_bias": self.qkv_bias}
+            config |= {
+                "no_rope_layers": [int(has_rope) for has_rope in roped],
+                "attention_bias": self.qkv_bias,
+            }
             zeros = {f"{name}.o_proj.bias" for name in attentions if self.qkv_bias}
             name = "SmolLM3ForCausalLM"
         elif window is not None or self.qkv_bias:
