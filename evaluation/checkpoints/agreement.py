@@ -6,7 +6,8 @@ import logging
 import os
 from collections.abc import Iterable, Mapping
 
-from evaluation.checkpoints.format import Checkpoint, text_config
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.huggingface_config import text_config
 from evaluation.checkpoints.subjects import stage_subjects
 from evaluation.checkpoints.training import read_training, recorded_revision
 from evaluation.errors import CheckpointError, EvaluationError

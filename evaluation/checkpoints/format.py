@@ -25,6 +25,7 @@ from evaluation.checkpoints.config_files import (
     read_texts,
 )
 from evaluation.checkpoints.headers import TORCH_NAMES, Header, read_folder_headers
+from evaluation.checkpoints.huggingface_config import check_rope, end_tokens, text_config
 from evaluation.checkpoints.nanotron_classes.base import NanotronModel
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.checkpoints.training import Training, parse_training
@@ -66,6 +67,16 @@ class Checkpoint:
     def weights(self) -> list[Path]:
         """Its weight files, sorted."""
         return sorted(header.path for header in self.headers)
+
+    @property
+    def end_tokens(self) -> set[int]:
+        """Ids that end an answer by a Hugging Face folder's config.json and generation_config.json.
+
+        Those of Nanotron's configurations were typed by hand, and are often not the tokenizer's.
+        """
+        if self.kind == "nanotron":
+            return set()
+        return {end for end in end_tokens(self.model_config, self.path) if end < self.vocab_size}
 
     @functools.cached_property
     def architecture(self) -> NanotronModel:
@@ -157,6 +168,7 @@ def _open_nanotron(folder: Path, texts: Mapping[str, str], use_mup: bool | None)
 
 def _open_huggingface(folder: Path, texts: Mapping[str, str]) -> Checkpoint:
     config = parse_json(folder / "config.json", texts["config.json"])
+    check_rope(config, folder / "config.json")
     headers = read_folder_headers(folder)
     dtypes = {entry.dtype for header in headers for entry in header.tensors.values()}
     supported = dtypes & TORCH_NAMES.keys()
@@ -179,12 +191,6 @@ def _open_huggingface(folder: Path, texts: Mapping[str, str]) -> Checkpoint:
         vocab_size=_vocab_size(text_config(config), folder),
         dtype=TORCH_NAMES[min(supported, key=list(TORCH_NAMES).index)],
     )
-
-
-def text_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a Hugging Face configuration's `text_config`; all of it if it has none."""
-    inner = config.get("text_config")
-    return inner if isinstance(inner, dict) else config
 
 
 def _model_config(folder: Path, text: str | None, training: Training | None) -> dict[str, Any]:

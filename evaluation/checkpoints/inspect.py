@@ -6,7 +6,8 @@ from typing import Any
 
 from evaluation.checkpoints.completeness import check_complete, complete_parameters
 from evaluation.checkpoints.contents import Contents
-from evaluation.checkpoints.format import Checkpoint, text_config
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.huggingface_config import text_config
 from evaluation.checkpoints.nanotron_classes.base import NanotronModel
 from evaluation.checkpoints.shards import Parameter
 

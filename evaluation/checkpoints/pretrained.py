@@ -14,7 +14,7 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError, safe_open
 
 from evaluation.allowance import is_out_of_memory
-from evaluation.checkpoints.config_files import exists
+from evaluation.checkpoints.config_files import exists, short
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import TORCH_NAMES
 from evaluation.errors import CheckpointError, ScoringError, UnsupportedCheckpoint
@@ -52,6 +52,7 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
         config = transformers.AutoConfig.from_pretrained(
             checkpoint.path, dtype=dtype, local_files_only=True, trust_remote_code=False
         )
+        _check_aliases(checkpoint, config)
         state: dict[str, Any] = {}
         for header in checkpoint.headers:  # read, not mapped, so that later changes do not matter
             file = stack.enter_context(safe_open(header.path, framework="pt", backend="pread"))
@@ -121,6 +122,17 @@ def _check_tied(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
             f"{checkpoint.path}: its output head differs from the embedding, though config.json ties "
             "them; set `tie_word_embeddings` to false there, or remove the tensor (`lm_head.weight`)"
         )
+
+
+def _check_aliases(checkpoint: Checkpoint, config: Any) -> None:
+    """Raise CheckpointError if two names of one key of the configuration have different values."""
+    given = checkpoint.model_config
+    for alias, name in type(config).attribute_map.items():
+        if {alias, name} <= given.keys() and given[alias] != given[name]:
+            raise CheckpointError(
+                f"{checkpoint.path / 'config.json'}: `{alias}` is {short(given[alias])}, but `{name}`, the "
+                f"same key, is {short(given[name])}; take out the wrong one"
+            )
 
 
 def _check_buffers(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:

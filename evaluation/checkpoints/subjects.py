@@ -1,7 +1,9 @@
 """Which checkpoints a stage evaluates: its steps on disk, and its bridge."""
 
+import functools
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,8 +13,10 @@ from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.checkpoint_folders import ListedCheckpoint, named_steps
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.requested_steps import StepInterval, Steps, is_requested, last_ones
-from evaluation.settings.steps import results_folder, step_named, step_of_folder
+from evaluation.settings.steps import results_folder, step_of_folder
 from evaluation.wording import first_few
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -67,10 +71,12 @@ def find_steps(
         The list unchanged; for `all` and `every: N` the steps on disk in ascending order.
 
     Raises:
-        CheckpointError: `all` or `every: N` finds none, a folder's number is too large, or two folders
-            are one step.
+        CheckpointError: Two folders are one step; `all` or `every: N` finds none, or a folder's number is
+            too large.
     """
     if isinstance(steps, tuple):
+        if not listed and folder.is_dir():
+            _check_single(folder, steps)
         return steps
     if not listed and not folder.is_dir():
         raise CheckpointError(f"{folder}: no such folder to find steps in; list `steps` instead")
@@ -89,23 +95,42 @@ def find_steps(
 
 
 def _steps_on_disk(folder: Path) -> list[int]:
-    """Return the steps of complete checkpoints; raise CheckpointError for two of one step."""
-    for path in folder.iterdir():
-        is_large = re.fullmatch(r"[1-9][0-9]{18,}", path.name) and step_named(path.name) is None
-        if is_large and _is_checkpoint(path):
-            raise CheckpointError(
-                f"{path}: no step is larger than 2^63 - 1; rename this folder, or list `steps` instead"
-            )
-    steps: dict[int, Path] = {}
+    """Return the steps of complete checkpoints; log which other folders look like some."""
+    steps = {step: name for step, name in named_steps(folder) if _is_checkpoint(folder / name)}
+    _check_single(folder, steps)
+    names = {name for _, name in named_steps(folder)}
+    others = sorted(path for path in folder.iterdir() if path.name not in names)
+    left_out = [path.name for path in others if path.is_dir() and _is_checkpoint(path)]
+    large = [name for name in left_out if re.fullmatch(r"[1-9][0-9]{18,}", name)]
+    if large:
+        raise CheckpointError(
+            f"{folder / large[0]}: no step is larger than 2^63 - 1; rename this folder, or list `steps` "
+            "instead"
+        )
+    if left_out:
+        _warn_of_left_out(folder, first_few(left_out, 8))
+    return list(steps)
+
+
+@functools.cache
+def _warn_of_left_out(folder: Path, names: str) -> None:
+    log.warning(
+        "%s: not evaluated, as their names have no step, or one that another folder has: %s; rename them, "
+        "or list checkpoints (`checkpoints: [{path: …, step: …}]`)", folder, names,
+    )  # fmt: skip
+
+
+def _check_single(folder: Path, steps: Container[int]) -> None:
+    """Raise CheckpointError if two checkpoints in a folder have one of these steps."""
+    names: dict[int, str] = {}
     for step, name in named_steps(folder):
-        if _is_checkpoint(folder / name):
-            other = steps.setdefault(step, folder / name)
-            if other.resolve() != (folder / name).resolve():
+        if step in steps and _is_checkpoint(folder / name):
+            other = names.setdefault(step, name)
+            if (folder / other).resolve() != (folder / name).resolve():
                 raise CheckpointError(
-                    f"{folder}: {other.name} and {name} are both step {step}; rename one, or list the "
+                    f"{folder}: {other} and {name} are both step {step}; rename one, or list the "
                     "checkpoints (`checkpoints: [{path: …, step: …}]`)"
                 )
-    return list(steps)
 
 
 def _is_checkpoint(path: Path) -> bool:
@@ -174,7 +199,8 @@ def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:
         step = step_of_folder(path.name)
     else:
         owner = plans[bridge.stage]
-        step = bridge.step if bridge.step is not None else stage_steps(owner)[-1]
+        steps: Steps = owner.stage.steps if bridge.step is None else (bridge.step,)
+        step = find_steps(Path(owner.stage.checkpoints), steps, owner.stage.listed)[-1]
         path = owner.checkpoint(step)
     if step in stage_steps(plan) and path.resolve() == plan.checkpoint(step or 0).resolve():
         raise ConfigError(

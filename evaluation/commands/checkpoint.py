@@ -138,7 +138,8 @@ def _merge(options: argparse.Namespace) -> int:
 
     paths = options.folder
     if options.last or options.steps:
-        steps = options.steps or find_steps(paths[0], "all")[-options.last :]
+        steps = find_steps(paths[0], tuple(options.steps) if options.steps else "all")
+        steps = steps[-options.last :] if options.last else steps
         paths = [step_folder(paths[0], step) for step in steps]
     weights = options.weights or [1.0] * len(paths)
     if len(paths) < (options.last or 2) or len(weights) != len(paths) or not all(weights):

@@ -105,11 +105,16 @@ def _key(
             "protocol": TIERS[tier].scoring,
             "tokenizer": job.tokenizer["fingerprint"],
             "sampling": sampling.model_dump(exclude={"n"}),
-            "eos_token_ids": cache.meta["eos_token_ids"],
+            "eos_token_ids": _end_tokens(job, cache),
             **({} if job.tokenizer["decodes_anywhere"] else _READ_AFTER_PROMPT),
             **engine,
         }
     )
+
+
+def _end_tokens(job: Job, cache: PromptCache) -> list[int]:
+    """Return the ids that end an answer, by the tokenizer or by the checkpoint's own configuration."""
+    return sorted({*cache.meta["eos_token_ids"], *job.checkpoint.end_tokens})
 
 
 def _complete(
@@ -135,7 +140,7 @@ def _complete(
     if set(keys) - stored.keys() or (agreement and agreement.stored() is None):
         with job.naming(name):
             tokenizer = stage_tokenizer(job.plan)
-            stopping = stopping_with(tokenizer, cache.meta["eos_token_ids"], stops)
+            stopping = stopping_with(tokenizer, _end_tokens(job, cache), stops)
         left = without(stored, requests)
         waiting.lacking.append(Lacking(name, item, key, left, stopping, agreement))
     return prefix

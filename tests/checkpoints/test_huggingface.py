@@ -122,19 +122,51 @@ def test_keys_that_the_class_does_not_have(
     sound: Path, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = load_model(open_checkpoint(sound))
-    assert "ignores it" not in caplog.text
     unknown = {
         "sliding_window": 4,
         "layer_types": ["sliding_attention"] * 2,
         "residual_multiplier": 0.2,
     }
-    config(folder, **unknown, qk_norm=False)
+    config(folder, **unknown, qk_norm=False, is_llama_config=True)
     loaded = load_model(open_checkpoint(folder))
     assert f"LlamaConfig does not have {', '.join(unknown)} and" in caplog.text
     assert torch.equal(logits(loaded), logits(model))
     loaded.save_pretrained(folder / "again")
     written = json.loads((folder / "again/config.json").read_text())
     assert not {"sliding_window", "layer_types"} & written.keys()
+
+
+@pytest.mark.parametrize("name", ["Gemma3ForCausalLM", "Qwen3MoeForCausalLM"])
+def test_keys_that_the_class_reads_are_no_warning(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = built(name)
+    model.save_pretrained(tmp_path)
+    head_dim = model.model.layers[0].self_attn.head_dim
+    config(tmp_path, sliding_window_pattern=6, head_dim=head_dim)
+    load_model(open_checkpoint(tmp_path))
+    unread = "sliding_window_pattern" if "Qwen3" in name else "ignores it"
+    assert caplog.text.count("ignores it") == caplog.text.count(unread) == int("Qwen3" in name)
+
+
+def test_answers_end_by_all_configurations(folder: Path) -> None:
+    config(folder, eos_token_id=[1, 7])
+    (folder / "generation_config.json").write_text('{"eos_token_id": 9}')
+    assert open_checkpoint(folder).end_tokens == {1, 7, 9}
+    config(folder, eos_token_id=None)
+    (folder / "generation_config.json").unlink()
+    assert open_checkpoint(folder).end_tokens == set()
+
+
+def test_an_old_file_beside_shards_is_never_loaded(folder: Path) -> None:
+    """transformers would load it, whatever the index says."""
+    save_model(folder).save_pretrained(folder / "new", max_shard_size="20KB")
+    for path in (folder / "new").glob("model*"):
+        path.rename(folder / path.name)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: .* model\.safetensors\.index"):
+        open_checkpoint(folder)
+    (folder / "model.safetensors").unlink()
+    load_model(open_checkpoint(folder))
 
 
 FITS = {

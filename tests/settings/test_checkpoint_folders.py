@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from evaluation.checkpoints.subjects import find_steps, stage_steps, step_subject
+from evaluation.checkpoints.subjects import bridge_subject, stage_steps, step_subject
 from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.config import Config, load_config, validate_config
 from evaluation.settings.effective import write_effective
-from evaluation.settings.planning import plan_stage
+from evaluation.settings.planning import plan_stage, plan_stages
+from evaluation.settings.stage import Bridge
 from evaluation.settings.steps import step_of_folder
 
 STEPS = {
@@ -85,8 +86,40 @@ def test_two_folders_of_one_step_are_refused_unless_one_is_a_link(tmp_path: Path
     (tmp_path / "step_10").symlink_to("10")
     assert folders(config_of(str(tmp_path))) == {10: str(tmp_path / "10")}
     checkpoint(tmp_path / "iter_010")
-    with pytest.raises(CheckpointError, match=r"10 and iter_010 are both step 10; rename one"):
-        find_steps(tmp_path, "all")
+    for steps in ("all", [10], [20, 10]):
+        with pytest.raises(CheckpointError, match=r"10 and iter_010 are both step 10; rename one"):
+            folders(config_of(str(tmp_path), steps))
+    assert folders(config_of(str(tmp_path), [20])) == {20: str(tmp_path / "20")}
+
+
+def test_a_bridge_of_two_folders_is_refused(tmp_path: Path) -> None:
+    checkpoint(tmp_path / "new/2000")
+    for name in ("ingredient1-step1000", "ingredient2-step1000", "step2000"):
+        checkpoint(tmp_path / "old" / name)
+    config = config_of(str(tmp_path / "old"), [2000])
+    stage = config.stages["s"]
+    new = stage.model_copy(update={"checkpoints": str(tmp_path / "new")})
+    for step in (1000, None):
+        bridge = Bridge(stage="s", step=step)
+        stages = {"s": stage, "n": new.model_copy(update={"bridge": bridge})}
+        plans = plan_stages(config.model_copy(update={"stages": stages}))
+        if step is None:
+            assert bridge_subject(plans["n"], plans).checkpoint == tmp_path / "old/step2000"
+            continue
+        with pytest.raises(CheckpointError, match="ingredient1-step1000 and ingredient2-step1000"):
+            bridge_subject(plans["n"], plans)
+
+
+def test_left_out_folders_are_named_in_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("2000", "stage1-step1000-tokens5B", "4000_old", "final"):
+        checkpoint(tmp_path / name)
+    (tmp_path / "logs").mkdir()
+    for _ in range(2):
+        assert list(folders(config_of(str(tmp_path)))) == [2000]
+    (message,) = [record.message for record in caplog.records]
+    assert "4000_old, final, stage1-step1000-tokens5B;" in message
 
 
 def test_a_new_folder_is_noticed(tmp_path: Path) -> None:
