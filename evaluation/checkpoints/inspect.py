@@ -4,12 +4,10 @@ import math
 from collections import Counter
 from typing import Any
 
-from evaluation.checkpoints.completeness import check_complete, complete_parameters
+from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.huggingface_config import text_config
-from evaluation.checkpoints.nanotron_classes.base import NanotronModel
-from evaluation.checkpoints.shards import Parameter
 
 TRAINED = ("trained_sequence_length", "rotary_embedding")
 """Keys of a score's record and of tier files."""
@@ -23,15 +21,8 @@ _SIZES_AND_FEATURES = (
 
 def describe(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return sizes, dtypes and features of a single checkpoint, ready for JSON; it must be complete."""
-    if checkpoint.kind == "nanotron":  # checked before all bytes are read for the identity
-        parameters = [item for item, _ in complete_parameters(checkpoint).values()]
-        left_out = {
-            "rope_scaling_left_out": checkpoint.model_config.get("rope_scaling") is not None
-        }
-        more = _weights(parameters) | _model(checkpoint.architecture) | left_out
-    else:
-        check_complete(checkpoint)
-        more = _huggingface_facts(checkpoint)
+    check_complete(checkpoint)  # before all bytes are read for the identity
+    is_nanotron = checkpoint.kind == "nanotron"
     return {
         "path": str(checkpoint.path),
         "kind": checkpoint.kind,
@@ -42,42 +33,36 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
         "vocab_size": checkpoint.vocab_size,
         "tokenizer": checkpoint.tokenizer_name,
         "sequence_length": checkpoint.sequence_length,
-        **more,
+        "bytes": sum(header.size for header in checkpoint.headers),
+        "files": len(checkpoint.headers),
+        **(_nanotron(checkpoint) if is_nanotron else _huggingface(checkpoint)),
     }
 
 
-def _huggingface_facts(checkpoint: Checkpoint) -> dict[str, Any]:
+def _huggingface(checkpoint: Checkpoint) -> dict[str, Any]:
     entries = [entry for header in checkpoint.headers for entry in header.tensors.values()]
     names = checkpoint.model_config.get("architectures") or [None]
     return {
         "parameters": sum(math.prod(entry.shape) for entry in entries),
-        "bytes": sum(header.size for header in checkpoint.headers),
         "tensors_by_dtype": dict(Counter(entry.dtype for entry in entries)),
-        "files": len(checkpoint.headers),
         "model_class": names[0],
     }
 
 
-def _weights(parameters: list[Parameter]) -> dict[str, Any]:
+def _nanotron(checkpoint: Checkpoint) -> dict[str, Any]:
+    parameters, arch = checkpoint.parameters.values(), checkpoint.architecture
     shards = [shard for item in parameters for shard in item.shards]
-    ranks = {int(shard.tp.split("-")[-1]) for shard in shards if shard.tp is not None}
+    experts, used, _ = arch.expert_sizes or (None, None, None)
     return {
         "parameters": sum(math.prod(item.shape) for item in parameters),
-        "bytes": sum(shard.header.size for shard in shards),
         "tensors_by_dtype": dict(Counter(item.dtype for item in parameters)),
-        "files": len(shards),
-        "tp": max(ranks, default=1),
+        "tp": max((int(shard.tp.split("-")[-1]) for shard in shards if shard.tp), default=1),
         "pp": max((shard.pp for shard in shards), default=1),
-    }
-
-
-def _model(arch: NanotronModel) -> dict[str, Any]:
-    number, used, _ = arch.expert_sizes or (None, None, None)
-    return {
         "model_class": arch.transformers_model.class_name,
         **{name: getattr(arch, name, None) for name in _SIZES_AND_FEATURES},
-        "experts": number,
+        "experts": experts,
         "experts_per_token": used,
+        "rope_scaling_left_out": checkpoint.model_config.get("rope_scaling") is not None,
     }
 
 

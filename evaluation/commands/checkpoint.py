@@ -5,7 +5,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evaluation.commands import (
     Commands,
@@ -15,9 +14,6 @@ from evaluation.commands import (
     whole_number,
 )
 from evaluation.errors import ConfigError
-
-if TYPE_CHECKING:
-    from evaluation.checkpoints.format import Checkpoint
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -62,14 +58,6 @@ def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
         type=a_path,
         help="with --against: Python of an environment that has it (default: this one)",
     )
-    command.add_argument(
-        "--ids",
-        type=a_path,
-        help="with --against: safetensors file of input_ids (default: random ones)",
-    )
-    command.add_argument(
-        "--limit", type=whole_number(1), help="with --against: seconds it may take (default: 1800)"
-    )
 
 
 def add_use_mup(command: argparse.ArgumentParser) -> None:
@@ -99,35 +87,22 @@ def _inspect(options: argparse.Namespace) -> int:
 def _verify(options: argparse.Namespace) -> int:
     """Compare logits with stored or Nanotron's logits; return 1 if they differ beyond the tolerance."""
     from evaluation.checkpoints.format import open_checkpoint
-    from evaluation.checkpoints.verify import NANOTRON_TOLERANCE, relative_errors
+    from evaluation.checkpoints.verify import NANOTRON_TOLERANCE, nanotron_errors, relative_errors
 
     tolerance = options.tolerance
     if tolerance is None:
         tolerance = NANOTRON_TOLERANCE if options.against else 1e-4
-    for name in ("python", "ids", "limit"):
-        if options.reference and getattr(options, name) is not None:
-            raise ConfigError(f"--{name} goes with --against nanotron; leave it out")
+    if options.reference and options.python:
+        raise ConfigError("--python goes with --against nanotron; leave it out")
     checkpoint = open_checkpoint(options.checkpoint, use_mup=options.use_mup)
     if options.against:
-        error = _against_nanotron(checkpoint, options)
+        python = Path(os.path.abspath(options.python or sys.executable))
+        error = max(nanotron_errors(checkpoint, python).values())
     else:
         error = max(relative_errors(checkpoint, options.reference).values())
     verdict = "within" if error <= tolerance else "more than"
     print(f"relative L2 error: {error:.3e}, {verdict} the tolerance of {tolerance:g}")
     return 0 if error <= tolerance else 1
-
-
-def _against_nanotron(checkpoint: "Checkpoint", options: argparse.Namespace) -> float:
-    """Print each relative error to Nanotron's logits; return the largest."""
-    from evaluation.checkpoints.verify import nanotron_errors
-
-    python = Path(os.path.abspath(options.python or sys.executable))
-    seconds = options.limit or 1800
-    errors = nanotron_errors(checkpoint, python, ids=options.ids, seconds=seconds)
-    named = {"logits": "as it reads the rows", "logits_causal": "each row as one document"}
-    for key, error in errors.items():
-        print(f"{named[key]}: {error:.3e}")
-    return max(errors.values())
 
 
 def _merge(options: argparse.Namespace) -> int:

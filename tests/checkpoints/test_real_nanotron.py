@@ -91,10 +91,8 @@ def test_nanotrons_own_logits(
     shared: Path, tmp_path: Path, python: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint = open_checkpoint(shared / "fixtures/nanotron" / name)
-    tensors = verify._random_ids(checkpoint.vocab_size)
-    verify._write_request(checkpoint, tensors, tmp_path)
-    verify._run(python, tmp_path, seconds=600)
-    logits = tmp_path / "logits.safetensors"
+    verify.write_request(checkpoint, tmp_path)
+    logits = verify.run_nanotron(python, tmp_path)
     errors = verify.relative_errors(checkpoint, logits)
     print(name, errors)
     assert max(errors.values()) < TOLERANCE

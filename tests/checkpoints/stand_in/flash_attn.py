@@ -1,1 +1,0 @@
-"""There, and never called: the stand-in computes on CPU."""
