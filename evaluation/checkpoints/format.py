@@ -28,6 +28,7 @@ from evaluation.checkpoints.headers import TORCH_NAMES, Header, read_folder_head
 from evaluation.checkpoints.huggingface_config import check_rope, end_tokens, text_config
 from evaluation.checkpoints.nanotron_classes.base import NanotronModel
 from evaluation.checkpoints.shards import Parameter, read_parameters
+from evaluation.checkpoints.state import State, checkpoint_state
 from evaluation.checkpoints.training import Training, parse_training
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 from evaluation.settings.steps import step_named, step_of_folder
@@ -51,6 +52,8 @@ class Checkpoint:
     use_mup: bool | None
     """None if not known."""
     step: int | None
+    state: State
+    """State of its files before they were read."""
     texts: Mapping[str, str]
     """Its configuration files by name."""
     headers: tuple[Header, ...]
@@ -111,10 +114,11 @@ def open_checkpoint(
     """
     with os_errors_named(path):
         folder = _step_folder(Path(path), follow_latest)
+        state = checkpoint_state(folder)  # before anything is read
         texts = read_texts(folder)
         if "config.json" in texts and not (folder / "model").is_dir():
-            return _open_huggingface(folder, texts)
-        return _open_nanotron(folder, texts, use_mup)
+            return _open_huggingface(folder, texts, state)
+        return _open_nanotron(folder, texts, state, use_mup)
 
 
 def _step_folder(path: Path, follow_latest: bool) -> Path:
@@ -139,7 +143,9 @@ def _step_folder(path: Path, follow_latest: bool) -> Path:
     return path / name
 
 
-def _open_nanotron(folder: Path, texts: Mapping[str, str], use_mup: bool | None) -> Checkpoint:
+def _open_nanotron(
+    folder: Path, texts: Mapping[str, str], state: State, use_mup: bool | None
+) -> Checkpoint:
     text = texts.get("config.yaml")
     training = None if text is None else parse_training(folder / "config.yaml", text)
     model_config = _model_config(folder, texts.get("model_config.json"), training)
@@ -156,6 +162,7 @@ def _open_nanotron(folder: Path, texts: Mapping[str, str], use_mup: bool | None)
         training_config=training.content if training else None,
         use_mup=training.use_mup if training else use_mup,
         step=_step(folder, training),
+        state=state,
         texts=texts,
         headers=tuple(shard.header for item in parameters.values() for shard in item.shards),
         parameters=parameters,
@@ -166,7 +173,7 @@ def _open_nanotron(folder: Path, texts: Mapping[str, str], use_mup: bool | None)
     )
 
 
-def _open_huggingface(folder: Path, texts: Mapping[str, str]) -> Checkpoint:
+def _open_huggingface(folder: Path, texts: Mapping[str, str], state: State) -> Checkpoint:
     config = parse_json(folder / "config.json", texts["config.json"])
     check_rope(config, folder / "config.json")
     headers = read_folder_headers(folder)
@@ -183,6 +190,7 @@ def _open_huggingface(folder: Path, texts: Mapping[str, str]) -> Checkpoint:
         training_config=None,
         use_mup=None,
         step=step_of_folder(folder.name),
+        state=state,
         texts=texts,
         headers=tuple(headers),
         parameters={},

@@ -56,8 +56,8 @@ def _nanotron(checkpoint: Checkpoint) -> dict[str, Any]:
     return {
         "parameters": sum(math.prod(item.shape) for item in parameters),
         "tensors_by_dtype": dict(Counter(item.dtype for item in parameters)),
-        "tp": max((int(shard.tp.split("-")[-1]) for shard in shards if shard.tp), default=1),
-        "pp": max((shard.pp for shard in shards), default=1),
+        "tp": max(shard.tp for shard in shards),
+        "pp": max(shard.pp for shard in shards),
         "model_class": arch.transformers_model.class_name,
         **{name: getattr(arch, name, None) for name in _SIZES_AND_FEATURES},
         "experts": experts,

@@ -79,7 +79,7 @@ def _load_nanotron(
         parameters[name].detach().zero_()
     shards = [(shard, source) for one, source in sources.values() for shard in one.shards]
     load_weights(shards, parameters)
-    check_unchanged(shard.header for shard, _ in shards)
+    check_unchanged(checkpoint)
     return model
 
 

@@ -20,20 +20,15 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.checkpoints.headers import (
-    TORCH_NAMES,
-    Header,
-    TensorEntry,
-    read_header,
-    weight_files,
-)
+from evaluation.checkpoints.headers import TORCH_NAMES, Header, read_header, weight_files
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 
 _FILE_NAME = re.compile(
     r"^model_(?:model_)?(?P<last>.+?)(?:\.safetensors)?"
-    r"(?:_pp-rank-(?P<pp>\d+-of-\d+)_tp-rank-(?P<tp>\d+-of-\d+)(?:_exp-rank-(?P<exp>\d+-of-\d+))?)?"
+    r"(?:_pp-rank-\d+-of-(?P<pp>\d+)_tp-rank-\d+-of-(?P<tp>\d+)(?P<exp>_exp-rank-\d+-of-\d+)?)?"
     r"\.safetensors$"
 )
+_SLICE = re.compile(r"\s*(None|-?\d{1,18})\s*,\s*(None|-?\d{1,18})\s*,\s*(?:None|1)\s*", re.ASCII)
 
 _MOST_REGIONS = 4096
 """Regions of one tensor; a thousand ranks make three thousand."""
@@ -52,15 +47,13 @@ class SlicesPair:
 
 @dataclass(frozen=True)
 class Shard:
-    """One weight file."""
+    """One weight file; numbers of ranks are informative only, as names and layer numbers are global."""
 
     header: Header
     whole_shape: tuple[int, ...]
     pairs: tuple[SlicesPair, ...]
-    tp: str | None
-    """`<rank>-of-<ranks>`; None for an unsharded file."""
-    pp: int = 1
-    """Number of pipeline ranks; informative only, as names and layer numbers are global."""
+    tp: int
+    pp: int
 
     @property
     def path(self) -> Path:
@@ -68,9 +61,9 @@ class Shard:
         return self.header.path
 
     @property
-    def entry(self) -> TensorEntry:
-        """The file's one tensor."""
-        return self.header.tensors["data"]
+    def dtype(self) -> str:
+        """Dtype of the file's one tensor."""
+        return self.header.tensors["data"].dtype
 
 
 @dataclass(frozen=True)
@@ -93,57 +86,53 @@ def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
     """
     by_name: dict[str, list[Shard]] = {}
     for path in weight_files(checkpoint):
-        name, shard = _read_shard(path, checkpoint / "model")
-        by_name.setdefault(name, []).append(shard)
-    _check_same_tp([shard for shards in by_name.values() for shard in shards])
+        match = _FILE_NAME.match(path.name)
+        if match is None:
+            raise _misplaced(path, "not a Nanotron weight file by its name")
+        header = read_header(path)
+        if list(header.tensors) != ["data"]:
+            raise _misplaced(path, f"holds {sorted(header.tensors)}, not the one tensor 'data'")
+        folders = path.parent.relative_to(checkpoint / "model").parts
+        by_name.setdefault(".".join((*folders, match["last"])), []).append(_shard(header, match))
     return {name: _join(name, shards) for name, shards in sorted(by_name.items())}
 
 
-def _read_shard(path: Path, folder: Path) -> tuple[str, Shard]:
-    match = _FILE_NAME.match(path.name)
-    if match is None:
-        raise CheckpointError(
-            f"{path}: not a Nanotron weight file by its name; move it out of the checkpoint"
-        )
-    header = read_header(path)
-    if list(header.tensors) != ["data"]:
-        raise CheckpointError(
-            f"{path}: holds {sorted(header.tensors)} where a Nanotron weight file holds one tensor, "
-            "'data'; move it out of the checkpoint"
-        )
-    name = ".".join((*path.parent.relative_to(folder).parts, match["last"]))
-    return name, _shard(header, match)
+def _misplaced(path: Path, problem: str) -> CheckpointError:
+    return CheckpointError(f"{path}: {problem}; move it out of the checkpoint")
 
 
 def _shard(header: Header, match: re.Match[str]) -> Shard:
-    shape = header.tensors["data"].shape
-    text = header.metadata.get("local_global_slices_pairs")
-    if text is None:
-        if match["exp"] is not None:
-            raise UnsupportedCheckpoint(
-                f"{header.path}: an expert-parallel shard that does not record which experts it holds; "
-                "save the checkpoint again with expert_parallel_size 1"
-            )
-        if match["tp"] is not None:
+    shape, text = header.tensors["data"].shape, header.metadata.get("local_global_slices_pairs")
+    tp, pp = int(match["tp"] or 1), int(match["pp"] or 1)
+    if text is not None:
+        whole_shape = _whole_shape(header)
+        pairs = tuple(_slices_pair(header.path, p, shape, whole_shape) for p in text.split(";"))
+        if problem := coverage_problem([pair.local for pair in pairs], shape):
             raise CheckpointError(
-                f"{header.path}: a shard without `local_global_slices_pairs` in its metadata; "
-                "it cannot be placed, copy it again"
+                f"{header.path}: its slices do not fit its shape {shape}: {problem}; copy it again"
             )
-        whole = tuple((0, size) for size in shape)
-        return Shard(header, shape, (SlicesPair(whole, whole),), None)
-    whole_shape = _whole_shape(header)
-    pairs = _slices_pairs(header.path, text, shape, whole_shape)
-    pp_ranks = int(match["pp"].split("-")[-1]) if match["pp"] else 1
-    return Shard(header, whole_shape, pairs, match["tp"], pp_ranks)
+        return Shard(header, whole_shape, pairs, tp, pp)
+    if match["exp"]:
+        raise UnsupportedCheckpoint(
+            f"{header.path}: an expert-parallel shard that does not record which experts it holds; "
+            "save the checkpoint again with expert_parallel_size 1"
+        )
+    if match["tp"]:
+        raise CheckpointError(
+            f"{header.path}: a shard without `local_global_slices_pairs` in its metadata; it cannot be "
+            "placed, copy it again"
+        )
+    whole = tuple((0, size) for size in shape)
+    return Shard(header, shape, (SlicesPair(whole, whole),), tp, pp)
 
 
 def _join(name: str, shards: list[Shard]) -> Parameter:
     first = shards[0]
-    shape, dtype = first.whole_shape, first.entry.dtype
+    shape, dtype = first.whole_shape, first.dtype
     for shard in shards:
-        if shard.whole_shape != shape or shard.entry.dtype != dtype:
+        if (shard.whole_shape, shard.dtype) != (shape, dtype):
             raise CheckpointError(
-                f"{shard.path}: {shard.entry.dtype} of shape {shard.whole_shape}, but {first.path.name} has "
+                f"{shard.path}: {shard.dtype} of shape {shard.whole_shape}, but {first.path.name} has "
                 f"{dtype} of {shape}; they are from different checkpoints, copy them again"
             )
     if dtype not in TORCH_NAMES:
@@ -152,39 +141,14 @@ def _join(name: str, shards: list[Shard]) -> Parameter:
             "in one of these"
         )
     problem = coverage_problem([pair.whole for shard in shards for pair in shard.pairs], shape)
-    if problem is not None:
-        raise _not_covered(name, shards, problem)
-    return Parameter(name, shape, dtype, tuple(shards))
-
-
-def _not_covered(name: str, shards: list[Shard], problem: str) -> CheckpointError:
-    """Return an error that names a missing shard, or all shards if none is missing."""
-    path, tp = shards[0].path, shards[0].tp
-    if tp is not None:
-        present, ranks = {shard.tp for shard in shards}, tp.split("-")[-1]
-        every = (f"{rank}-of-{ranks}" for rank in range(int(ranks)))
-        absent = next((label for label in every if label not in present), None)
-        if absent is not None:
-            lacking = path.name.replace(f"tp-rank-{tp}", f"tp-rank-{absent}")
-            return IncompleteCheckpoint(
-                f"{path.with_name(lacking)}: this shard of {name} is missing; wait until it is "
-                "written, or copy it again"
-            )
-    files = ", ".join(shard.path.name for shard in shards[:4])
-    return CheckpointError(
-        f"{path.parent}: {name} is not covered exactly once by {files}: {problem}; "
-        "remove the files that do not belong, or copy the checkpoint again"
+    if problem is None:
+        return Parameter(name, shape, dtype, tuple(shards))
+    kind = IncompleteCheckpoint if "missing" in problem else CheckpointError
+    raise kind(
+        f"{first.path.parent}: {name} is not covered exactly once by "
+        f"{', '.join(shard.path.name for shard in shards[:4])}: {problem}; wait until it is written, remove "
+        "the files that do not belong, or copy the checkpoint again"
     )
-
-
-def _check_same_tp(shards: list[Shard]) -> None:
-    sharded = [(shard.path, shard.tp.split("-")[-1]) for shard in shards if shard.tp is not None]
-    for path, ranks in sharded:
-        if ranks != sharded[0][1]:
-            raise CheckpointError(
-                f"{path}: has another tensor-parallel size than {sharded[0][0]}; two checkpoints "
-                "were saved into one folder, remove the files of the older one"
-            )
 
 
 def _whole_shape(header: Header) -> tuple[int, ...]:
@@ -198,54 +162,33 @@ def _whole_shape(header: Header) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"[0-9]+", plain))
 
 
-def _slices_pairs(
+def _slices_pair(
     path: Path, text: str, local_shape: tuple[int, ...], whole_shape: tuple[int, ...]
-) -> tuple[SlicesPair, ...]:
-    """Read `local_global_slices_pairs`, which must cover the shard exactly once."""
-    pairs = []
-    for part in text.split(";"):
-        sides = part.split("#")
-        if len(sides) != 2:
-            raise _bad_slices(path, part)
-        pair = SlicesPair(
-            _slices(path, sides[0], local_shape), _slices(path, sides[1], whole_shape)
-        )
-        if [b - a for a, b in pair.local] != [b - a for a, b in pair.whole]:
-            raise _bad_slices(path, part)
-        pairs.append(pair)
-    problem = coverage_problem([pair.local for pair in pairs], local_shape)
-    if problem:
+) -> SlicesPair:
+    local, _, whole = text.partition("#")
+    regions = _slices(local, local_shape), _slices(whole, whole_shape)
+    sizes = [[stop - start for start, stop in region or ()] for region in regions]
+    if regions[0] is None or regions[1] is None or sizes[0] != sizes[1]:
         raise CheckpointError(
-            f"{path}: its slices do not fit its shape {local_shape}: {problem}; copy it again"
+            f"{path}: its slices {text[:80]!r} are not regions of the tensor; copy the file again"
         )
-    return tuple(pairs)
+    return SlicesPair(*regions)
 
 
-def _slices(path: Path, text: str, shape: tuple[int, ...]) -> Slices:
-    parts = text.split("|")
+def _slices(text: str, shape: tuple[int, ...]) -> Slices | None:
+    """Return a region of a tensor; None if the text is none."""
+    parts = [_SLICE.fullmatch(part) for part in text.split("|")]
     if len(parts) != len(shape):
-        raise _bad_slices(path, text)
-    return tuple(_slice(path, part, size) for part, size in zip(parts, shape, strict=True))
-
-
-def _slice(path: Path, text: str, size: int) -> tuple[int, int]:
-    match = re.fullmatch(
-        r"\s*(None|-?[0-9]{1,18})\s*,\s*(None|-?[0-9]{1,18})\s*,\s*(None|1)\s*", text
-    )
-    if match is None:
-        raise _bad_slices(path, text)
-    start, stop = (None if part == "None" else int(part) for part in match.groups()[:2])
-    first = 0 if start is None else start + size * (start < 0)
-    last = size if stop is None else stop + size * (stop < 0)
-    if not 0 <= first < last <= size:
-        raise _bad_slices(path, text)
-    return first, last
-
-
-def _bad_slices(path: Path, text: str) -> CheckpointError:
-    return CheckpointError(
-        f"{path}: its slices {text[:80]!r} are not regions of the tensor; copy the file again"
-    )
+        return None
+    region = []
+    for part, size in zip(parts, shape, strict=True):
+        start, stop = (None if v == "None" else int(v) for v in part.groups()) if part else (0, 0)
+        first = 0 if start is None else start + size * (start < 0)
+        last = size if stop is None else stop + size * (stop < 0)
+        if not 0 <= first < last <= size:
+            return None
+        region.append((first, last))
+    return tuple(region)
 
 
 def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | None:
