@@ -44,7 +44,14 @@ def check_agreement(
 def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint, others: Iterable[Checkpoint]) -> None:
     named = checkpoint.tokenizer_name
     if checkpoint.kind == "nanotron" and named is None and plan.stage.assume is None:
-        raise _tokenizer_not_recorded(plan, checkpoint)
+        what = "names no tokenizer; write into it which one was used"
+        if checkpoint.training_config is None:
+            what = "missing, so the tokenizer and sequence length are not known; copy it"
+        mup = str(bool(checkpoint.use_mup)).lower()
+        raise CheckpointError(
+            f"{checkpoint.path / 'config.yaml'}: {what}, or assume those of {plan.name} with "
+            f"stages.{plan.name}.assume: {{use_mup: {mup}}}"
+        )
     if _unknown_names(plan, [named]):
         other_names = [other.tokenizer_name for other in others]
         raise CheckpointError(
@@ -83,13 +90,11 @@ def _place(name: str) -> str:
 def _also_known_as(plan: StagePlan, names: Iterable[str]) -> str:
     """Return the remedy for the case that these names denote the stage's own tokenizer."""
     written = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
-    if plan.tokenizer_key:
-        return f"if they are the same, add to {plan.tokenizer_key}.also_known_as: [{written}]"
     own = json.dumps(plan.tokenizer.name, ensure_ascii=False)
-    return (
-        f"if they are the same, write into stages.{plan.name}: "
-        f"`tokenizer: {{name: {own}, also_known_as: [{written}]}}`"
-    )
+    where = f"add to {plan.tokenizer_key}.also_known_as: [{written}]"
+    if not plan.tokenizer_key:
+        where = f"write into stages.{plan.name}: `tokenizer: {{name: {own}, also_known_as: [{written}]}}`"
+    return f"if they are the same, {where}"
 
 
 def unknown_tokenizers(plan: StagePlan, plans: Mapping[str, StagePlan]) -> str | None:
@@ -114,23 +119,21 @@ def check_tokenizer_fits(
     """Refuse a checkpoint that lacks an embedding for a token id, or has far more than there are tokens.
 
     Args:
-        checkpoint: The checkpoint that will score the tokens.
         vocab_size_needed: The largest token id plus one.
         tokens: Number of the tokenizer's tokens; None if it is not known.
 
     Raises:
         CheckpointError: Its embedding has fewer rows, or more than twice as many as there are tokens.
     """
+    problem = None
     if vocab_size_needed > checkpoint.vocab_size:
+        problem = f"the tokenizer uses ids up to {vocab_size_needed - 1}"
+    elif tokens is not None and checkpoint.vocab_size > 2 * tokens:
+        problem = f"the tokenizer has only {tokens} tokens"
+    if problem:
         raise CheckpointError(
-            f"{checkpoint.path}: its embedding has {checkpoint.vocab_size} rows, but the tokenizer "
-            f"uses ids up to {vocab_size_needed - 1}; use the tokenizer the checkpoint was trained "
-            "with"
-        )
-    if tokens is not None and checkpoint.vocab_size > 2 * tokens:
-        raise CheckpointError(
-            f"{checkpoint.path}: its embedding has {checkpoint.vocab_size} rows, but the tokenizer has only "
-            f"{tokens} tokens; use the tokenizer the checkpoint was trained with, and all of its files"
+            f"{checkpoint.path}: its embedding has {checkpoint.vocab_size} rows, but {problem}; use the "
+            "tokenizer the checkpoint was trained with, and all of its files"
         )
 
 
@@ -138,19 +141,17 @@ def _check_length(plan: StagePlan, checkpoint: Checkpoint, is_bridge: bool) -> N
     trained, scored = checkpoint.sequence_length, plan.sequence_length
     if trained is None or trained == scored:
         return
-    if trained > scored and plan.stage.allow_shorter_sequences:
-        return
     if trained < scored and is_bridge:
         log.warning(
             "%s: trained on sequences of %d tokens; as %s's bridge it is scored on %d",
             checkpoint.path, trained, plan.name, scored,
         )  # fmt: skip
-        return
-    shorter = f", or accept shorter ones with stages.{plan.name}.allow_shorter_sequences: true"
-    raise CheckpointError(
-        f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
-        f"{scored}; set sequence_length: {trained}{shorter if trained > scored else ''}"
-    )
+    elif trained < scored or not plan.stage.allow_shorter_sequences:
+        shorter = f", or accept shorter ones with stages.{plan.name}.allow_shorter_sequences: true"
+        raise CheckpointError(
+            f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
+            f"{scored}; set sequence_length: {trained}{shorter if trained > scored else ''}"
+        )
 
 
 def _check_positions(plan: StagePlan, checkpoint: Checkpoint) -> None:
@@ -164,16 +165,3 @@ def _check_positions(plan: StagePlan, checkpoint: Checkpoint) -> None:
                 f"sequences of {plan.sequence_length} tokens; set sequence_length: {positions}, or "
                 "less"
             )
-
-
-def _tokenizer_not_recorded(plan: StagePlan, checkpoint: Checkpoint) -> CheckpointError:
-    path = checkpoint.path / "config.yaml"
-    if checkpoint.training_config is None:
-        what = "missing, so the tokenizer and sequence length are not known; copy it"
-    else:
-        what = "names no tokenizer; write into it which one was used"
-    mup = str(bool(checkpoint.use_mup)).lower()
-    return CheckpointError(
-        f"{path}: {what}, or assume those of {plan.name} with stages.{plan.name}.assume: "
-        f"{{use_mup: {mup}}}"
-    )

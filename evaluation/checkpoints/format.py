@@ -11,8 +11,8 @@ Nothing here imports torch.
 
 import functools
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,19 +37,19 @@ from evaluation.wording import near_path
 log = logging.getLogger(__name__)
 
 _ROUTER = ".mlp.router.weight"
-"""Suffix of the routers' names: only these parameters stay float32 whatever the model's dtype."""
+"""Suffix of the routers' names: they stay float32 whatever the model's dtype; a dtype holds all others."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """A checkpoint on disk, as it was when it was opened; `Contents` gives its identity."""
 
     path: Path
     kind: Literal["nanotron", "huggingface"]
     model_config: dict[str, Any]
-    training_config: dict[str, Any] | None
+    training_config: dict[str, Any] | None = None
     """None if there is no config.yaml; then tokenizer and sequence length are unknown."""
-    use_mup: bool | None
+    use_mup: bool | None = None
     """None if not known."""
     step: int | None
     state: State
@@ -58,10 +58,10 @@ class Checkpoint:
     """Its configuration files by name."""
     headers: tuple[Header, ...]
     """Headers of its weight files."""
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
     """A Nanotron checkpoint's parameters by name; empty for a Hugging Face folder."""
-    tokenizer_name: str | None
-    sequence_length: int | None
+    tokenizer_name: str | None = None
+    sequence_length: int | None = None
     vocab_size: int
     """Rows of the embedding; with padding more than the tokenizer's vocabulary."""
     dtype: str
@@ -155,13 +155,19 @@ def _open_nanotron(
             f"{str(use_mup).lower()} was given for checkpoints that do not record it; correct that"
         )
     parameters = read_parameters(folder)
+    dtypes = {item.dtype for item in parameters.values() if not item.name.endswith(_ROUTER)}
+    if len(dtypes) != 1:
+        dtypes = {"F64"} if "F64" in dtypes else {"F32"}
+    named, step = step_of_folder(folder.resolve().name), training.step if training else None
+    if None not in (named, step) and named != step:
+        _warn_of_other_step(folder, named, step)
     return Checkpoint(
         path=folder,
         kind="nanotron",
         model_config=model_config,
         training_config=training.content if training else None,
         use_mup=training.use_mup if training else use_mup,
-        step=_step(folder, training),
+        step=step if named is None else named,
         state=state,
         texts=texts,
         headers=tuple(shard.header for item in parameters.values() for shard in item.shards),
@@ -169,7 +175,7 @@ def _open_nanotron(
         tokenizer_name=training.tokenizer_name if training else None,
         sequence_length=training.sequence_length if training else None,
         vocab_size=_vocab_size(model_config, folder),
-        dtype=_dtype(parameters.values()),
+        dtype=TORCH_NAMES[min(dtypes)],
     )
 
 
@@ -187,15 +193,10 @@ def _open_huggingface(folder: Path, texts: Mapping[str, str], state: State) -> C
         path=folder,
         kind="huggingface",
         model_config=config,
-        training_config=None,
-        use_mup=None,
         step=step_of_folder(folder.name),
         state=state,
         texts=texts,
         headers=tuple(headers),
-        parameters={},
-        tokenizer_name=None,
-        sequence_length=None,
         vocab_size=_vocab_size(text_config(config), folder),
         dtype=TORCH_NAMES[min(supported, key=list(TORCH_NAMES).index)],
     )
@@ -233,15 +234,8 @@ def _no_configuration(folder: Path) -> CheckpointError:
     )
 
 
-def _step(folder: Path, training: Training | None) -> int | None:
-    named, written = step_of_folder(folder.resolve().name), training.step if training else None
-    if named is not None and written is not None and named != written:
-        _warn_of_other_step(folder, named, written)
-    return written if named is None else named
-
-
 @functools.cache
-def _warn_of_other_step(folder: Path, named: int, written: int) -> None:
+def _warn_of_other_step(folder: Path, named: int | None, written: int | None) -> None:
     """Warn once: a folder that was renamed or copied on purpose is the step of its name."""
     log.warning(
         "%s: is read as step %d, the name of its folder, but its config.yaml has step %d; rename the "
@@ -257,11 +251,3 @@ def _vocab_size(config: dict[str, Any], folder: Path) -> int:
             "correct it to the number of rows of its embedding"
         )
     return size
-
-
-def _dtype(parameters: Iterable[Parameter]) -> str:
-    """Return the dtype of the weights except routers; if there are several, one that represents all."""
-    dtypes = {item.dtype for item in parameters if not item.name.endswith(_ROUTER)}
-    if len(dtypes) == 1:
-        return TORCH_NAMES[dtypes.pop()]
-    return "float64" if "F64" in dtypes else "float32"

@@ -46,9 +46,10 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
         UnsupportedCheckpoint: It is quantized, an adapter, or stored as anything but plain floats.
     """
     _check_whole_model(checkpoint)
+    transformers.utils.logging.set_verbosity_error()  # `_check_report` names what is wrong
+    transformers.utils.logging.disable_progress_bar()
     with contextlib.ExitStack() as stack:
         stack.enter_context(_errors_as_sentences(checkpoint))
-        stack.enter_context(_without_its_report())
         config = transformers.AutoConfig.from_pretrained(
             checkpoint.path, dtype=dtype, local_files_only=True, trust_remote_code=False
         )
@@ -67,27 +68,11 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # `_check_report` refuses them and names the tensors
         )
-    _check_report(checkpoint, report)
-    _check_dtypes(checkpoint, model)
+    _check_report(checkpoint, model, report)
     _check_tied(checkpoint, model)
     _check_buffers(checkpoint, model)
     _drop_unknown_keys(checkpoint, model)
     return model
-
-
-@contextlib.contextmanager
-def _without_its_report() -> Iterator[None]:
-    """Silence the table and the bar that transformers prints; `_check_report` names what is wrong."""
-    logs = transformers.utils.logging
-    verbosity, has_bar = logs.get_verbosity(), logs.is_progress_bar_enabled()
-    logs.set_verbosity_error()
-    logs.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logs.set_verbosity(verbosity)
-        if has_bar:
-            logs.enable_progress_bar()
 
 
 @contextlib.contextmanager
@@ -189,21 +174,13 @@ def _check_whole_model(checkpoint: Checkpoint) -> None:
         )
 
 
-def _check_dtypes(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Raise UnsupportedCheckpoint for parameters stored as anything but plain floats."""
-    parameters = {name for name, _ in model.named_parameters()}
-    for header in checkpoint.headers:
-        for name, entry in header.tensors.items():
-            if name in parameters and entry.dtype not in TORCH_NAMES:
-                raise UnsupportedCheckpoint(
-                    f"{header.path}: {name} is {entry.dtype}; only {', '.join(TORCH_NAMES)} can be read"
-                )
-
-
-def _check_report(checkpoint: Checkpoint, report: dict[str, Any]) -> None:
+def _check_report(checkpoint: Checkpoint, model: "PreTrainedModel", report: dict[str, Any]) -> None:
     """Raise CheckpointError if the files and the model's class do not match tensor by tensor."""
     unexpected = {name for name in report["unexpected_keys"] if "rotary_emb" not in name}
+    stored = {n: e.dtype for header in checkpoint.headers for n, e in header.tensors.items()}
+    other = {n for n, _ in model.named_parameters() if stored.get(n, "F32") not in TORCH_NAMES}
     for problem, names in (
+        (f"has another dtype than {', '.join(TORCH_NAMES)} for", other),
         ("has no", report["missing_keys"]),
         ("has another shape for", report["mismatched_keys"]),
         ("has tensors that its class does not have:", unexpected),

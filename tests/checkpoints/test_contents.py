@@ -32,9 +32,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     digest = contents._digest
 
-    def noting(part: contents._Part) -> bytes:
-        names.append(part.path.name)
-        return digest(part)
+    def noting(path: Path, start: int) -> bytes:
+        names.append(path.name)
+        return digest(path, start)
 
     monkeypatch.setattr(contents, "_digest", noting)
     monkeypatch.setattr(contents, "_SETTLED_SECONDS", -1.0)
@@ -107,9 +107,9 @@ def test_a_file_that_changes_while_it_is_read(
 ) -> None:
     digest = contents._digest
 
-    def writing(part: contents._Part) -> bytes:
-        rewrite_in_place(part.path)
-        return digest(part)
+    def writing(path: Path, start: int) -> bytes:
+        rewrite_in_place(path)
+        return digest(path, start)
 
     monkeypatch.setattr(contents, "_digest", writing)
     with pytest.raises(IncompleteCheckpoint, match="changed while it was read"):
@@ -126,7 +126,7 @@ def test_parts_of_files_against_one_after_the_other(
         monkeypatch.setattr(contents, "_CHUNK_BYTES", 5)
         parts = [content[at : at + size] for at in range(0, 1000, size)]
         plain = xxhash.xxh3_128(b"".join(xxhash.xxh3_128(part).digest() for part in parts))
-        assert contents._hashes_of_all({"a": path}) == {"a": plain.hexdigest()}
+        assert contents._hashes_of({"a": path}) == {"a": plain.hexdigest()}
 
 
 def test_where_nothing_can_be_written(
