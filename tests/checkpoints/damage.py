@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,31 +25,12 @@ def qkv(folder: Path, rank: int = 0) -> Path:
     return shard_paths(folder, QKV)[rank]
 
 
-def put_header(path: Path, content: Any, length: int | None = None) -> None:
-    """Replaces a file's header, leaving its data; a string is written as it is."""
-    whole = path.read_bytes()
-    old = struct.unpack("<Q", whole[:8])[0]
-    header = (content if isinstance(content, str) else json.dumps(content)).encode()
-    path.write_bytes(struct.pack("<Q", length or len(header)) + header + whole[8 + old :])
-
-
-def entry(**changes: Any) -> dict[str, Any]:
-    return {"data": {"dtype": "F32", "shape": [32], "data_offsets": [0, 128]} | changes}
-
-
 def metadata(folder: Path, **changes: str) -> None:
-    whole = qkv(folder).read_bytes()
-    header = json.loads(whole[8 : 8 + struct.unpack("<Q", whole[:8])[0]])
-    header["__metadata__"] |= changes
-    put_header(qkv(folder), header)
+    rewrite(qkv(folder), **changes)
 
 
 def slices(folder: Path, text: str) -> None:
     metadata(folder, local_global_slices_pairs=text.replace("*", "|None,None,None"))
-
-
-def replace(path: Path, old: bytes, new: bytes) -> None:
-    path.write_bytes(path.read_bytes().replace(old, new))
 
 
 def config(folder: Path, **changes: Any) -> None:
@@ -76,11 +56,6 @@ def text(folder: Path, name: str, content: str) -> None:
 def in_place(path: Path, make: Callable[[Path], object]) -> None:
     path.unlink()
     make(path)
-
-
-def sparse(path: Path, size: int) -> None:
-    with open(path, "wb") as file:
-        file.truncate(size)
 
 
 def link(source: Path, target: Path) -> None:
@@ -110,11 +85,6 @@ def tensors(folder: Path, changes: dict[str, torch.Tensor | None]) -> None:
     path = folder / "model.safetensors"
     changed = load_file(path) | changes
     save_file({k: v for k, v in changed.items() if v is not None}, path, {"format": "pt"})
-
-
-def renamed_tensors(folder: Path, prefix: str) -> None:
-    path = folder / "model.safetensors"
-    save_file({prefix + k: v for k, v in load_file(path).items()}, path, {"format": "pt"})
 
 
 NAMES = {**globals(), "os": os, "llama": llama, "moe": moe, "qwen2": qwen2, "rewrite": rewrite}
