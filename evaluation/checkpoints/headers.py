@@ -133,9 +133,9 @@ def folder_files(folder: Path) -> list[Path]:
     )
 
 
-def _two_candidates(one: Path, other: Path) -> CheckpointError:
+def _two_candidates(path: Path, other: Path) -> CheckpointError:
     return CheckpointError(
-        f"{one}: the weights of a model, and so are those of {other.name} in the same folder; remove the "
+        f"{path}: the weights of a model, and so are those of {other.name} in the same folder; remove the "
         "older ones"
     )
 

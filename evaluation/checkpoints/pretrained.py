@@ -134,9 +134,11 @@ def _drop_unknown_keys(checkpoint: Checkpoint, model: "PreTrainedModel") -> None
     """Warn of keys that the model's code does not read; remove those that vLLM would apply."""
     config, config_class = model.config, type(model.config)
     classes = (*config_class.__mro__, *type(model).__mro__)
-    modules = {one.__module__ for one in classes if one.__module__.startswith(_MODELS)}
+    modules = {kind.__module__ for kind in classes if kind.__module__.startswith(_MODELS)}
     words = {
-        word for one in modules for word in re.findall(r"\w+", inspect.getsource(sys.modules[one]))
+        word
+        for module in modules
+        for word in re.findall(r"\w+", inspect.getsource(sys.modules[module]))
     }
     unknown = [
         key
