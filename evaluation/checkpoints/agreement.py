@@ -121,9 +121,6 @@ def check_tokenizer_fits(
     Args:
         vocab_size_needed: The largest token id plus one.
         tokens: Number of the tokenizer's tokens; None if it is not known.
-
-    Raises:
-        CheckpointError: Its embedding has fewer rows, or more than twice as many as there are tokens.
     """
     problem = None
     if vocab_size_needed > checkpoint.vocab_size:

@@ -37,9 +37,6 @@ def check_whole(checkpoint: Checkpoint) -> None:
 
     Trainers write `latest.txt` last. If it does not name the step, a writer that is still at work
     changes a file during the pause; a checkpoint that was only copied a moment ago does not change.
-
-    Raises:
-        IncompleteCheckpoint: A file was added, deleted or changed since it was opened.
     """
     check_unchanged(checkpoint)
     age = time.time() - max(header.mtime_ns for header in checkpoint.headers) / 1e9

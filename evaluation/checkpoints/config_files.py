@@ -63,11 +63,7 @@ def configuration_file(checkpoint: Path) -> Path | None:
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file of at most 64 MiB.
-
-    Raises:
-        CheckpointError: It cannot be read, is too large, or is not UTF-8.
-    """
+    """Read a UTF-8 file of at most 64 MiB."""
     with open_file(path) as file:
         content = file.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
@@ -90,9 +86,6 @@ def parse_json(path: Path, text: str | None = None) -> dict[str, Any]:
 
     Args:
         text: Its text where that was read already.
-
-    Raises:
-        CheckpointError: It cannot be read, or is not a table in JSON.
     """
     text = read_text(path) if text is None else text
     try:

@@ -44,12 +44,7 @@ class Contents:
         self._folder = None if results is None else results / FOLDER / "contents"
 
     def identity(self, checkpoint: Checkpoint) -> str:
-        """Return a fingerprint without paths and times; files not remembered are read completely.
-
-        Raises:
-            IncompleteCheckpoint: A file changes while it is read.
-            CheckpointError: A file cannot be read.
-        """
+        """Return a fingerprint without paths and times; files not remembered are read completely."""
         folder = checkpoint.path
         files = {path.relative_to(folder).as_posix(): path for path in checkpoint.weights}
         hashes = self._hashes(folder, files)

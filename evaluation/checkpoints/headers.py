@@ -45,12 +45,7 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Read the header of a safetensors file, which the library checks; it holds the file's state then.
-
-    Raises:
-        IncompleteCheckpoint: The file is shorter or longer than its header says.
-        CheckpointError: It is not a sound safetensors file, or cannot be read.
-    """
+    """Read the header of a safetensors file, which the library checks; it holds the file's state then."""
     with open_file(path) as file:
         status = os.fstat(file.fileno())
         try:
@@ -76,13 +71,7 @@ def _unsound(path: Path, size: int, reason: str) -> CheckpointError:
 
 
 def read_folder_headers(folder: Path) -> list[Header]:
-    """Read the headers of a Hugging Face folder's files, sorted by name; check them against its index.
-
-    Raises:
-        IncompleteCheckpoint: A file or a tensor is missing.
-        CheckpointError: The index or a file is not sound, or there are two candidates.
-        UnsupportedCheckpoint: The weights are pickled.
-    """
+    """Read the headers of a Hugging Face folder's files, sorted by name; check them against its index."""
     headers = [read_header(path) for path in folder_files(folder)]
     if not exists(folder / _INDEX):
         return headers
@@ -155,12 +144,7 @@ def _is_file_name(name: Any) -> bool:
 
 
 def weight_files(checkpoint: Path) -> list[Path]:
-    """Return the safetensors files below `checkpoint/model`, sorted.
-
-    Raises:
-        IncompleteCheckpoint: There is none, or an unfinished one.
-        CheckpointError: There is a link to a folder, which is not followed.
-    """
+    """Return the safetensors files below `checkpoint/model`, sorted."""
     folder = checkpoint / "model"
     if not folder.is_dir():
         raise IncompleteCheckpoint(f"{folder}: no such folder; the checkpoint has no weights")

@@ -38,13 +38,7 @@ _WRITTEN = re.compile(r"_|rope_|is_\w+_config$|(?:auto_map|torch_dtype|transform
 
 
 def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
-    """Return a Hugging Face folder's model on the CPU, with exactly the tensors of its headers.
-
-    Raises:
-        CheckpointError: transformers cannot load it, or weights and class do not match.
-        ScoringError: It exceeds the memory.
-        UnsupportedCheckpoint: It is quantized, an adapter, or stored as anything but plain floats.
-    """
+    """Return a Hugging Face folder's model on the CPU, with exactly the tensors of its headers."""
     _check_whole_model(checkpoint)
     transformers.utils.logging.set_verbosity_error()  # `_check_report` names what is wrong
     transformers.utils.logging.disable_progress_bar()

@@ -77,13 +77,7 @@ class Parameter:
 
 
 def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
-    """Return all parameters below `checkpoint/model` by Nanotron's name, sorted, from headers.
-
-    Raises:
-        IncompleteCheckpoint: A part is missing.
-        CheckpointError: A file does not belong there, or files disagree.
-        UnsupportedCheckpoint: An expert-parallel shard does not record its slices.
-    """
+    """Return all parameters below `checkpoint/model` by Nanotron's name, sorted, from headers."""
     by_name: dict[str, list[Shard]] = {}
     for path in weight_files(checkpoint):
         match = _FILE_NAME.match(path.name)

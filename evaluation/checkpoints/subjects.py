@@ -184,11 +184,7 @@ def previous_folders(plan: StagePlan) -> list[Path]:
 
 
 def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:
-    """Return the checkpoint that a stage is compared with, which may be another stage's step.
-
-    Raises:
-        ConfigError: The stage has no bridge, or its bridge is one of its own steps.
-    """
+    """Return the checkpoint that a stage is compared with, which may be another stage's step."""
     bridge = plan.stage.bridge
     if bridge is None:
         raise ConfigError(

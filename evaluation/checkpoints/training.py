@@ -86,12 +86,7 @@ def read_training(folder: Path) -> Training | None:
 
 
 def parse_training(path: Path, text: str) -> Training:
-    """Return the training configuration in the text of a config.yaml.
-
-    Raises:
-        IncompleteCheckpoint: The file was truncated.
-        CheckpointError: It is not a training configuration.
-    """
+    """Return the training configuration in the text of a config.yaml."""
     content = parse_yaml(path, text)
     if not text.endswith("\n"):
         raise IncompleteCheckpoint(

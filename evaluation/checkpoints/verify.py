@@ -112,14 +112,7 @@ def _documents(positions: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def nanotron_errors(checkpoint: Checkpoint, python: Path) -> dict[str, float]:
-    """Return `relative_errors` against the logits of Nanotron's own code for random ids.
-
-    Raises:
-        ConfigError: The interpreter does not exist.
-        CheckpointError: Today's Nanotron cannot build the checkpoint's model.
-        ScoringError: Nanotron's program fails, takes too long, or writes something else.
-        NonFiniteError: Logits are NaN or infinite.
-    """
+    """Return `relative_errors` against the logits of Nanotron's own code for random ids."""
     check_complete(checkpoint)
     if checkpoint.kind != "nanotron" or checkpoint.architecture.config_class is None:
         raise CheckpointError(

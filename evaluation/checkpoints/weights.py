@@ -28,9 +28,6 @@ def load_weights(
 
     Args:
         shards: Each shard with the targets of its whole tensor's rows.
-
-    Raises:
-        IncompleteCheckpoint: A file was deleted, or became shorter.
     """
     pool = ThreadPoolExecutor(threads, thread_name_prefix="weights")
     try:

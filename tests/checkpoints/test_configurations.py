@@ -123,20 +123,6 @@ def test_agreement_is_assumed_only_where_the_stage_says_so(
     check_agreement(plan(tmp_path, False), checkpoint)
 
 
-def test_a_folder_is_one_tokenizer_by_any_of_its_paths(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "some/tokenizer"
-    named = {"tokenizer": {"tokenizer_name_or_path": str(folder)}}
-    make_checkpoint(tmp_path / "7", llama(), training=TRAINING | named)
-    checkpoint = open_checkpoint(tmp_path / "7", use_mup=False)
-    with pytest.raises(CheckpointError, match="trained with tokenizer"):
-        check_agreement(plan(tmp_path), checkpoint)
-    folder.mkdir(parents=True)
-    check_agreement(plan(tmp_path), checkpoint)
-
-
 def test_commands_are_told_by_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_checkpoint(tmp_path / "7", llama(), training=None)
     requests = tmp_path / "r.jsonl"
