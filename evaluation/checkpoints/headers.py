@@ -75,19 +75,13 @@ def read_folder_headers(folder: Path) -> list[Header]:
     headers = [read_header(path) for path in folder_files(folder)]
     if not exists(folder / _INDEX):
         return headers
-    places = _weight_map(folder / _INDEX)
-    there = {tensor: header.path.name for header in headers for tensor in header.tensors}
-    for tensor, name in places.items():
-        if there.get(tensor) != name:
-            raise IncompleteCheckpoint(
-                f"{folder / name}: lacks {tensor}, which {_INDEX} places there; download it again"
-            )
-    foreign = sorted(there.keys() - places.keys())
-    if foreign or len(there) != sum(len(header.tensors) for header in headers):
-        what = foreign[0] if foreign else "a tensor twice"
-        raise CheckpointError(
-            f"{folder / there.get(what, '')}: holds {what}, which {_INDEX} does not place there; "
-            "the files are from different downloads, download them again"
+    places = {*_weight_map(folder / _INDEX).items()}
+    there = {(tensor, header.path.name) for header in headers for tensor in header.tensors}
+    for tensor, name in sorted(places ^ there):
+        verb = "holds" if (tensor, name) in there else "lacks"
+        raise IncompleteCheckpoint(
+            f"{folder / name}: {verb} {tensor}, against {_INDEX}; wait until it is downloaded, or download "
+            "both again"
         )
     return headers
 
