@@ -1,9 +1,8 @@
 """How a conversation becomes a prompt: settings of a suite that each of its items carries."""
 
-import json
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, JsonValue
 
 from evaluation.settings.model import Settings, Text
 
@@ -17,21 +16,17 @@ _RESERVED = frozenset(
 """Arguments of `apply_chat_template` that are set for every prompt, or that change no text."""
 
 
-def _template_values(given: dict[str, Any]) -> dict[str, Any]:
-    for name in given:
-        if not name.isidentifier() or name in _RESERVED:
-            raise ValueError(
-                f"{name!r} is no variable of a chat template; write names that the template reads, "
-                "such as `enable_thinking`"
-            )
-    try:
-        json.dumps(given, allow_nan=False)
-    except (TypeError, ValueError):
-        raise ValueError("a value is neither text, number, list nor mapping") from None
+def _free(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if taken := _RESERVED & given.keys():
+        raise ValueError(
+            f"{min(taken)} is set for every prompt; write names that the template reads"
+        )
     return given
 
 
-TemplateValues = Annotated[dict[str, Any], AfterValidator(_template_values)]
+TemplateValues = Annotated[
+    dict[Annotated[str, Field(pattern=r"^[^\W\d]\w*$")], JsonValue], AfterValidator(_free)
+]
 """Variables that a chat template reads besides the messages, by name."""
 
 

@@ -7,132 +7,84 @@ The step of `final` is the one that its metadata has; it is left out where anoth
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationInfo, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    field_validator,
+)
 
-from evaluation.errors import ConfigError
-from evaluation.settings.model import ExpandedPath, Settings, Step, Text, expand_path
+from evaluation.settings.model import ExpandedPath, Settings, Step, Text, distinct
 from evaluation.settings.steps import step_named, step_of_folder
-from evaluation.settings.yaml_files import read_yaml_value
 
 FINAL = ("final", "last")
 """Names of folders without a step's number."""
 
-_METADATA = "checkpoint_metadata.json"
-_STATES = (("metas", "last_train_step"), ("global_step",))
+_METADATA = {
+    "checkpoint_metadata.json": ("metas", "last_train_step"),
+    "trainer_state.json": ("global_step",),
+}
 """Where Nanotron's metadata and the trainer of transformers keep the step."""
 
-_LISTS = (".yaml", ".yml", ".json")
-
-
-CheckpointsPath = Annotated[
-    ExpandedPath,
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array"}, {"type": "object"}]}),
-]
-"""A folder; `read_checkpoints` reads lists before it is validated."""
+_FROM_FOLDER: Any = None
 
 
 class ListedCheckpoint(Settings):
     """A checkpoint of a list, which can be in any folder."""
 
     path: ExpandedPath = Field(description="The checkpoint's folder.")
-    step: Step = Field(description="Its step; that of its folder's name or metadata if not given.")
+    step: Step = Field(
+        _FROM_FOLDER,
+        validate_default=True,
+        description="Its step; that of its folder's name or metadata if not given.",
+    )
     name: Text | None = Field(None, description="What results call it next to its step.")
 
-
-def read_checkpoints(
-    given: object, info: ValidationInfo
-) -> tuple[str, list[dict[str, Any]]] | None:
-    """Read a list of checkpoints, or a file that holds one.
-
-    Args:
-        given: The value of `checkpoints`, as it is written.
-        info: Its context names folders in which relative paths are looked for.
-
-    Returns:
-        The innermost folder that holds all of them, and path, step and name of each; None where a
-        folder is given instead.
-
-    Raises:
-        ValueError: An entry cannot be read, or two have one step.
-    """
-    folders = list((info.context or {}).get("folders", ()))
-    if isinstance(given, str) and given.endswith(_LISTS) and (file := _file(given, folders)):
-        given, folders = _content(file), [str(file.parent), *folders]
-    if not isinstance(given, list | Mapping):
-        return None
-    entries = [_entry(one, number, folders) for number, one in enumerate(_written(given))]
-    if not entries:
-        raise ValueError(
-            "`checkpoints` lists no checkpoint; write `[{path: …, step: …}]`, or a folder of steps"
-        )
-    steps = [entry["step"] for entry in entries]
-    for entry in entries:
-        if steps.count(entry["step"]) > 1:
+    @field_validator("step", mode="before")
+    @classmethod
+    def _of_folder(cls, step: Any, info: ValidationInfo) -> Any:
+        folder = Path(info.data.get("path", "0"))  # a path that is wrong is reported by itself
+        if step is None and (step := step_of_folder(folder.name)) is None:
+            step = _step_in_metadata(folder)
+        if step is None:
             raise ValueError(
-                f"step {entry['step']} appears twice; give each checkpoint a `step` of its own"
+                f"neither the name {folder.name!r} nor metadata in {folder} has a step; add `step:`, "
+                "such as 1, 2, 3 for checkpoints of no particular order"
             )
-    parents = {os.path.dirname(os.path.abspath(entry["path"])) for entry in entries}
-    return os.path.commonpath(parents), entries
+        return step
 
 
-def _content(file: Path) -> Any:
-    try:
-        return read_yaml_value(file)
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
+def _of_distinct_steps(listed: tuple[ListedCheckpoint, ...]) -> tuple[ListedCheckpoint, ...]:
+    distinct(tuple(f"step {checkpoint.step}" for checkpoint in listed))
+    return listed
 
 
-def _file(given: str, folders: list[str]) -> Path | None:
-    path = os.path.expandvars(os.path.expanduser(given))
-    places = (Path(folder, path) for folder in (*folders, "."))
-    return next((place for place in places if place.is_file()), None)
-
-
-def _written(given: list[Any] | Mapping[Any, Any]) -> list[Any]:
-    """Return entries of a list, or of a mapping from names to paths."""
-    if isinstance(given, list):
-        return given
-    if isinstance(inner := given.get("checkpoints"), list | Mapping):
-        return _written(inner)
-    return [{"name": str(name), "path": path} for name, path in given.items()]
-
-
-def _entry(written: Any, number: int, folders: list[str]) -> dict[str, Any]:
-    entry = {"path": written} if isinstance(written, str) else written
-    keys = ("path", "step", "name")
-    if not isinstance(entry, dict) or not isinstance(entry.get("path"), str) or {*entry} - {*keys}:
-        raise ValueError(
-            f"entry {number} of `checkpoints` is {str(written)[:80]!r}; write `{{path: …, step: …, name: "
-            f"…}}`, of which "
-            "only `path` is needed"
-        )
-    path = expand_path(entry["path"])
-    path = next((p for f in folders if os.path.isdir(p := os.path.join(f, path))), path)
-    step = entry.get("step")
-    if step is None:
-        step = step_of_folder(Path(path).name)
-    if step is None and (step := _step_in_metadata(Path(path))) is None:
-        raise ValueError(
-            f"entry {number} of `checkpoints`: neither the name {Path(path).name!r} nor the metadata in "
-            f"{path} "
-            "has a step; add `step:`, such as 1, 2, 3 for checkpoints of no particular order"
-        )
-    return {"path": path, "step": step, "name": entry.get("name")}
+_Entry = Annotated[
+    ListedCheckpoint,
+    BeforeValidator(lambda written: {"path": written} if isinstance(written, str) else written),
+]
+_Listed = Annotated[tuple[_Entry, ...], Field(min_length=1), AfterValidator(_of_distinct_steps)]
+Checkpoints = Annotated[
+    Annotated[ExpandedPath, Tag("[folder]")] | Annotated[_Listed, Tag("[list]")],
+    Discriminator(lambda given: "[list]" if isinstance(given, list | tuple) else "[folder]"),
+]
+"""A folder of steps, or checkpoints from anywhere; a text in the list is a path."""
 
 
 def _step_in_metadata(folder: Path) -> int | None:
-    for name, keys in zip((_METADATA, "trainer_state.json"), _STATES, strict=True):
-        if not (folder / name).is_file():
-            continue
+    for name, keys in _METADATA.items():
         try:
             step: Any = json.loads((folder / name).read_text(encoding="utf-8"))
-        except ValueError:
-            continue  # the checkpoint's reader names the damage
+        except (OSError, ValueError):
+            continue  # it has none, or the checkpoint's reader names the damage
         for key in keys:
             step = step.get(key) if isinstance(step, dict) else None
         if type(step) is int and step >= 0:

@@ -15,14 +15,12 @@ from evaluation.settings.model import (
     OutputPath,
     SequenceLength,
     Settings,
-    one_sentence,
+    config_error,
 )
 from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.provided import Providers
-from evaluation.settings.requested_steps import StepInterval, is_requested
 from evaluation.settings.runs import OtherRun, PublishedScores, RunName, WeightsAndBiases
 from evaluation.settings.stage import Bridge, Stage
-from evaluation.settings.steps import step_of_folder
 from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.wording import no_such
@@ -103,56 +101,37 @@ class Config(Settings):
         results = {n: s.results or f"{self.results}/{n}" for n, s in self.stages.items()}
         check_folders(self.results, self.cache, results)
         for name, stage in self.stages.items():
+            for key in ("bridge", "trained_from"):
+                owner = getattr(getattr(stage, key), "stage", None)
+                if owner is not None and owner not in self.stages:
+                    missing = no_such("stage", owner, self.stages)
+                    raise ValueError(f"stages.{name}.{key}.stage: {missing}")
             if stage.bridge is not None:
                 _check_bridge(name, stage, stage.bridge, self.stages)
-            if stage.trained_from is not None and stage.trained_from.stage not in self.stages:
-                missing = no_such("stage", stage.trained_from.stage, self.stages)
-                raise ValueError(f"stages.{name}.trained_from.stage: {missing}")
-        for name in self.references:
-            if name in self.runs:
-                raise ValueError(
-                    f"references.{name}: `runs` has this name, too; choose another one"
-                )
+        if twice := self.references.keys() & self.runs.keys():
+            raise ValueError(f"references.{min(twice)}: `runs` has this name, too; choose another")
         return self
 
 
 def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, Stage]) -> None:
-    """Refuse an unknown stage, and a bridge that is one of the stage's own steps by any path."""
-    key = f"stages.{name}.bridge"
-    if bridge.stage is not None and bridge.stage not in stages:
-        raise ValueError(f"{key}.stage: {no_such('stage', bridge.stage, stages)}")
-    folder = os.path.realpath(_bridge_folder(bridge, stages))
-    if folder in _step_folders(stage, folder):
+    """Refuse a bridge that is a listed step of its stage by any path.
+
+    Where the last step or the stage's steps have to be found on disk, `bridge_subject` does the same.
+    """
+    if not isinstance(stage.steps, tuple):
+        return
+    path = bridge.path
+    if bridge.stage is not None:
+        owner = stages[bridge.stage]
+        last = owner.steps[-1] if isinstance(owner.steps, tuple) else None
+        step = last if bridge.step is None else bridge.step
+        path = None if step is None else str(owner.folder_of(step))
+    own = {os.path.realpath(stage.folder_of(step)) for step in stage.steps}
+    if path is not None and os.path.realpath(path) in own:
         raise ValueError(
-            f"{key}: step {os.path.basename(folder)} of {bridge.stage or bridge.path} is also a step "
-            f"of {name}, so its delta would be zero by construction; take it out of `steps` or choose "
-            "another bridge"
+            f"stages.{name}.bridge: {path} is also a step of {name}, so its delta would be zero by "
+            "construction; take it out of `steps` or choose another bridge"
         )
-
-
-def _step_folders(stage: Stage, folder: str) -> set[str]:
-    """Return the real folders of a stage's listed steps; of `all` or `every: N`, at most `folder`."""
-    if stage.listed:
-        return {
-            os.path.realpath(listed_checkpoint.path)
-            for listed_checkpoint in stage.listed
-            if is_requested(listed_checkpoint.step, stage.steps)
-        }
-    home, name = os.path.realpath(stage.checkpoints), os.path.basename(folder)
-    if isinstance(stage.steps, tuple):
-        return {os.path.realpath(stage.folder_of(step)) for step in stage.steps}
-    every = stage.steps.every if isinstance(stage.steps, StepInterval) else 1
-    return set() if (step_of_folder(name) or 0) % every else {f"{home}/{name}"}
-
-
-def _bridge_folder(bridge: Bridge, stages: dict[Name, Stage]) -> str:
-    """Return the bridge's checkpoint, as far as it is known without the disk."""
-    if bridge.stage is None:
-        return bridge.path or ""
-    owner = stages[bridge.stage]
-    last = owner.steps[-1] if isinstance(owner.steps, tuple) else None
-    step = last if bridge.step is None else bridge.step
-    return f"{owner.checkpoints}/last" if step is None else str(owner.folder_of(step))
 
 
 def load_config(path: str | Path) -> Config:
@@ -185,7 +164,7 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
     try:
         config = Config.model_validate(content, context=context)
     except ValidationError as error:
-        raise one_sentence(error, origin, Config) from None
+        raise config_error(error, origin, Config) from None
     config.__dict__["origin"] = origin
     return config
 

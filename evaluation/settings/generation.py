@@ -20,6 +20,7 @@ from evaluation.settings.model import (
 from evaluation.settings.names import Label
 from evaluation.settings.sources import Shots, Source
 from evaluation.settings.verifiers import AnyVerifier, Program, Verifier
+from evaluation.wording import no_such
 
 COLDEST = 0.01
 """Smallest temperature above 0; floats cannot distinguish logits divided by less."""
@@ -44,15 +45,13 @@ class Sampling(Settings):
     def _greedy_once(self) -> Self:
         if 0 < self.temperature < COLDEST:
             raise ValueError(
-                f"temperature: {self.temperature:g} is neither 0, which takes the likeliest token, nor "
-                f"{COLDEST:g} or more"
+                f"temperature: {self.temperature:g} is neither 0 nor {COLDEST} or more"
             )
-        if self.temperature == 0 and self.n > 1:
+        if self.temperature == 0 and (self.n > 1 or self.top_k or self.top_p < 1):
             raise ValueError(
-                "n: at temperature 0 all completions of a prompt are the same; set `temperature`"
+                "at temperature 0 the likeliest token is taken, so that all completions are the same: "
+                "set `temperature`, or remove `n`, `top_p` and `top_k`"
             )
-        if self.temperature == 0 and (self.top_k or self.top_p < 1):
-            raise ValueError("`top_p` and `top_k` have no meaning at temperature 0; remove them")
         return self
 
 
@@ -172,16 +171,11 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.primary is not None and self.primary not in self.verifiers:
-            raise ValueError(
-                f"`primary: {self.primary}` is not one of its verifiers {', '.join(self.verifiers)}"
-            )
+            raise ValueError(f"primary: {no_such('verifier', self.primary, self.verifiers)}")
         if self.num_fewshot and self.answer is None:
             raise ValueError("`num_fewshot` needs `answer`, the template of an example's answer")
         if self.fewshot_examples and len(self.fewshot_examples) < self.num_fewshot:
-            raise ValueError(
-                f"`num_fewshot: {self.num_fewshot}` is more than the {len(self.fewshot_examples)} "
-                "`fewshot_examples`"
-            )
+            raise ValueError(f"`fewshot_examples` are fewer than `num_fewshot: {self.num_fewshot}`")
         if self.fewshot_anew and (
             self.fewshot_seed is None or self.fewshot_same or self.fewshot_examples
         ):
@@ -191,9 +185,6 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
             )
         check_chat(self, self.chat)
         for name, verifier in self.verifiers.items():
-            for needed in verifier.NEEDS:
-                if needed not in self.document:
-                    raise ValueError(
-                        f"`verifiers.{name}` reads `document.{needed}`, which is not given"
-                    )
+            if lacking := set(verifier.NEEDS) - self.document.keys():
+                raise ValueError(f"`verifiers.{name}` reads `document.{min(lacking)}`: not given")
         return self

@@ -1,22 +1,23 @@
 """Groups of slices or tasks: weighted means of members, which may be groups, too."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from evaluation.errors import ConfigError
-from evaluation.settings.model import Settings
+from evaluation.settings.model import Settings, distinct
 from evaluation.settings.names import Label
 from evaluation.settings.tiers import TIERS, TierName
-from evaluation.wording import did_you_mean
+from evaluation.wording import no_such
 
 
 class Group(Settings):
     """A mean over slices, tasks and other groups."""
 
     tier: TierName = Field(description="Tier of its members.")
-    members: tuple[Label, ...] = Field(
+    members: Annotated[tuple[Label, ...], AfterValidator(distinct)] = Field(
         min_length=1, description="Slices or tasks, or other groups, by name."
     )
     weigh: Literal["members", "leaves", "questions"] = Field(
@@ -76,42 +77,37 @@ def check_groups(
     Raises:
         ConfigError: A group has unknown members, members of two metrics, or contains itself.
     """
+    graph = {
+        name: _of_its_tier(group, groups).keys() & group.members for name, group in groups.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = " > ".join(error.args[1])
+        raise ConfigError(f"{origin}: groups.{circle}: they hold each other in a circle") from None
     for name, group in groups.items():
-        wrong = next(_faults(name, group, groups, items.get(group.tier, {})), None)
-        if wrong is not None:
-            raise ConfigError(f"{origin}: groups.{name}: {wrong}")
+        try:
+            _check(name, group, _of_its_tier(group, groups), items.get(group.tier, {}))
+        except ValueError as error:
+            raise ConfigError(f"{origin}: groups.{name}: {error}") from None
 
 
-def _faults(name: str, group: Group, groups: Groups, items: Mapping[str, object]) -> Iterator[str]:
+def _check(name: str, group: Group, groups: Groups, items: Mapping[str, object]) -> None:
     tier = TIERS[group.tier]
     if tier.rates:
-        yield f"{tier.name} has rates over all {tier.unit} and no mean of them; take the group out"
-    if name in items or name in {getattr(item, "group", None) for item in items.values()}:
-        yield f"a {tier.item}, or the `group` of one, has this name, too; rename one of them"
-    if len(set(group.members)) < len(group.members):
-        yield "a member appears twice; take it out once"
-    known = [*items, *_of_its_tier(group, groups)]
-    for member in group.members:
-        if member not in known:
-            hint = did_you_mean(member, [one for one in known if one != name])
-            yield f"members: {tier.name} has no {tier.item} or group {member!r}{hint}; correct it"
-    if circle := _circle(name, groups):
-        yield f"groups hold each other in a circle: {' > '.join(circle)}; take out one member"
-    leaves = [leaf for leaf in group_leaves(name, groups) if leaf in items]
-    kinds = {getattr(items[leaf], "kind", None): leaf for leaf in leaves}
-    if len(kinds) > 1:
-        ranked, gold = kinds["ranked"], kinds["gold"]
-        yield (
-            f"higher is better for the {tier.head.words} of {ranked}, lower for the bits per byte of "
-            f"{gold}, which has no choices; no mean holds both, so make a group of each"
+        raise ValueError(
+            f"{tier.name} has rates over all {tier.unit} and no mean of them; take it out"
         )
-
-
-def _circle(name: str, groups: Groups, below: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the names of a circle of groups; empty where there is no circle below `name`."""
-    if name in below:
-        return (*below, name)
-    for member in groups[name].members:
-        if member in groups and (circle := _circle(member, groups, (*below, name))):
-            return circle
-    return ()
+    if name in items or name in {getattr(item, "group", None) for item in items.values()}:
+        raise ValueError(f"a {tier.item}, or the `group` of one, has this name; rename one of them")
+    for member in group.members:
+        if member not in items and member not in groups:
+            raise ValueError(
+                f"members: {no_such(f'{tier.item} or group', member, [*items, *groups])}"
+            )
+    kinds = {getattr(items[leaf], "kind", None): leaf for leaf in group_leaves(name, groups)}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"higher is better for the {tier.head.words} of {kinds['ranked']}, lower for the bits per "
+            f"byte of {kinds['gold']}, which has no choices; no mean holds both"
+        )

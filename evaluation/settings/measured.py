@@ -43,45 +43,22 @@ OF_CANDIDATES = (
         is_secondary=True,
         least=0.0,
     ),
-    Metric(
-        "correct_probability",
-        is_secondary=True,
-        least=0.0,
-        most=1.0,
-    ),
+    Metric("correct_probability", is_secondary=True, least=0.0, most=1.0),
 )
 """Means over questions, each with a formula in `metrics.measures`."""
 
-TRUNCATED = Metric(
-    "truncated_rate",
-    higher_is_better=False,
-)
+TRUNCATED = Metric("truncated_rate", higher_is_better=False)
 
 OF_PROBES = (
     Metric(
         "all_checks_pass_rate",
         of_checks=frozenset({"format", "instruction", "clean", "json", "code"}),
     ),
-    Metric(
-        "instruction_match_rate",
-        of_checks=frozenset({"instruction"}),
-    ),
-    Metric(
-        "format_valid_rate",
-        of_checks=frozenset({"format", "json", "code"}),
-    ),
-    Metric(
-        "chat_clean_rate",
-        of_checks=frozenset({"clean"}),
-    ),
-    Metric(
-        "code_parse_rate",
-        of_checks=frozenset({"code"}),
-    ),
-    Metric(
-        "json_valid_rate",
-        of_checks=frozenset({"json"}),
-    ),
+    Metric("instruction_match_rate", of_checks=frozenset({"instruction"})),
+    Metric("format_valid_rate", of_checks=frozenset({"format", "json", "code"})),
+    Metric("chat_clean_rate", of_checks=frozenset({"clean"})),
+    Metric("code_parse_rate", of_checks=frozenset({"code"})),
+    Metric("json_valid_rate", of_checks=frozenset({"json"})),
     TRUNCATED,
 )
 """Shares of prompts whose checks of some kinds all pass."""

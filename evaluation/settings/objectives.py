@@ -13,7 +13,7 @@ from evaluation.settings.names import Label
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.withdrawn import instead
-from evaluation.wording import did_you_mean, first_few, no_such
+from evaluation.wording import no_such
 
 
 class Objective(Settings):
@@ -48,27 +48,16 @@ class Objective(Settings):
     )
 
     @model_validator(mode="after")
-    def _metric_is_known(self) -> Self:
-        tier = TIERS[self.tier]
-        known = [tier.headline, *tier.others]
-        if self.metric is not None and self.metric not in known:
-            if withdrawn := instead("value", self.metric):
-                raise ValueError(f"metric: {self.metric!r} {withdrawn}")
-            hint = did_you_mean(self.metric, known)
-            raise ValueError(
-                f"metric: {self.tier} has no objective by {self.metric!r}{hint}; there "
-                f"{'is' if len(known) == 1 else 'are'} {', '.join(known)}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _margin_is_detectable(self) -> Self:
-        metric = self.decided_on
+    def _fits_its_tier(self) -> Self:
+        tier, metric = TIERS[self.tier], self.decided_on
+        if metric.name not in (known := [tier.headline, *tier.others]):
+            withdrawn = instead("value", metric.name)
+            missing = no_such("metric", metric.name, known, f" of {tier.name}")
+            raise ValueError(f"metric: {f'{metric.name} {withdrawn}' if withdrawn else missing}")
         if metric.unit == "fraction" and self.margin >= 1:
-            fraction = self.margin / 100
             raise ValueError(
-                f"margin: {self.margin:g} is {metric.size(self.margin)}, more than a fraction can "
-                f"change; write {fraction:g} for {metric.size(fraction)}"
+                f"margin: {self.margin:g} is more than a fraction can change; write "
+                f"{self.margin / 100:g} for {metric.size(self.margin / 100)}"
             )
         return self
 
@@ -120,20 +109,17 @@ def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective
     kinds = {task.kind: name for name, task in items.items()}
     known = dict.fromkeys(m for kind in sorted(kinds, reverse=True) for m in tier.metrics_by(kind))
     if objective.metric is not None and objective.metric not in known:
-        raise ConfigError(
-            f"{key}: metric: "
-            f"{no_such('metric', objective.metric, known, ' of ' + next(iter(kinds.values())))}"
-        )
+        where = f" of {next(iter(kinds.values()))}"
+        raise ConfigError(f"{key}: metric: {no_such('metric', objective.metric, known, where)}")
     if objective.metric is not None or "gold" not in kinds:
         return objective
-    metric = tier.unranked[0]
     if "ranked" in kinds:
         raise ConfigError(
             f"{key}: {kinds['ranked']} ranks choices and {kinds['gold']} has none, so that no mean "
-            f"holds the headlines of both; set `metric: {metric}`, which all have, or `metric: "
-            f"{tier.headline}` of those with choices"
+            f"holds the headlines of both; set `metric: {tier.unranked[0]}`, which all have, or "
+            f"`metric: {tier.headline}` of those with choices"
         )
-    return objective.model_copy(update={"metric": metric})
+    return objective.model_copy(update={"metric": tier.unranked[0]})
 
 
 def objective_items(objective: Objective, suite: Suite, key: str) -> Mapping[str, Any]:
@@ -141,24 +127,19 @@ def objective_items(objective: Objective, suite: Suite, key: str) -> Mapping[str
     tier = TIERS[objective.tier]
     items: Mapping[str, Any] = getattr(suite, tier.section)
     if not items:
-        raise ConfigError(
-            f"{key}: the stage's suites hold nothing of {objective.tier}; correct the objective or the suites"
-        )
+        raise ConfigError(f"{key}: the stage's suites hold nothing of {objective.tier}; correct it")
     if objective.group is None:
         return items
     groups = suite.tier_groups(objective.tier)
     names = group_leaves(objective.group, groups) if objective.group in groups else ()
     heading = "category" if tier.rates else "group"
     chosen = {
-        n: item
-        for n, item in items.items()
-        if n in names or getattr(item, heading) == objective.group
+        name: item
+        for name, item in items.items()
+        if name in names or getattr(item, heading) == objective.group
     }
     if not chosen:
         known = sorted({getattr(item, heading) for item in items.values()} - {None} | groups.keys())
-        there = f"; there are {first_few(known)}" if known else f"; no {tier.item} is in one"
-        raise ConfigError(
-            f"{key}: group: {objective.tier} of the stage's suites has no {heading} {objective.group!r}"
-            f"{did_you_mean(objective.group, known)}{there}"
-        )
+        where = f" in {tier.name} of the stage's suites"
+        raise ConfigError(f"{key}: group: {no_such(heading, objective.group, known, where)}")
     return chosen

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from evaluation.errors import ConfigError
 from evaluation.fingerprints import fingerprint
 from evaluation.json_text import load_json
 from evaluation.settings.config import Config
-from evaluation.settings.groups import Group, check_groups
-from evaluation.settings.model import one_sentence
+from evaluation.settings.groups import check_groups
+from evaluation.settings.model import SequenceLength, config_error
 from evaluation.settings.objectives import settled_objective
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.stage import Stage
@@ -27,6 +27,7 @@ Found = TypeVar("Found")
 
 _TOKENIZER_NAME = "tokenizer.tokenizer_name_or_path"
 _TOKENIZER_REVISION = "tokenizer.tokenizer_revision"
+_LENGTH = "tokens.sequence_length"
 """Keys of a training configuration."""
 
 _POSITIONS = "max_position_embeddings"
@@ -89,26 +90,28 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
         ConfigError: One name has two definitions, as a group or in a shared cache.
     """
     plans = {name: plan_stage(config, name) for name in config.stages}
-    seen: dict[Path, tuple[str, str]] = {}
-    groups: dict[str, tuple[str, Group]] = {}
+    first: dict[object, tuple[str, object]] = {}
     for plan in plans.values():
-        key = config.key(f"stages.{plan.name}.suites")
-        for name, group in plan.suite.groups.items():
-            first, same = groups.setdefault(name, (plan.name, group))
-            if same != group:
-                raise ConfigError(
-                    f"{key}: groups.{name} is defined differently in the suites of {first} and {plan.name}; "
-                    "give one of them another name"
-                )
-        for folder, definition in _items_cached_alone(plan):
-            owner, known = seen.setdefault(folder, (plan.name, definition))
+        for shared, name, definition in _shared(plan):
+            owner, known = first.setdefault(shared, (plan.name, definition))
             if known != definition:
                 raise ConfigError(
-                    f"{key}: {folder.name!r} is defined differently in the suites of {owner} and "
-                    f"{plan.name}, "
-                    "which share a cache; give one of them another name"
+                    f"{config.key(f'stages.{plan.name}.suites')}: {name!r} is defined differently in the "
+                    f"suites of {owner} and {plan.name}, which share it; give one of them another name"
                 )
     return plans
+
+
+def _shared(plan: StagePlan) -> Iterator[tuple[object, str, object]]:
+    """Yield what stages share if it has one name, a group or an entry of the cache: with its definition."""
+    for name, group in plan.suite.groups.items():
+        yield ("groups", name), name, group
+    for tier in plan.tiers:
+        if not TIERS[tier].cache.per_stage:
+            for name, item in getattr(plan.suite, TIERS[tier].section).items():
+                template = getattr(item, "chat_template", None)
+                definition = fingerprint([item.definition, template])
+                yield plan.cache_folder(tier, name), name, definition
 
 
 def absent_checkpoints(name: str, stage: Stage) -> str | None:
@@ -116,26 +119,15 @@ def absent_checkpoints(name: str, stage: Stage) -> str | None:
 
     It does not exist, or is itself a checkpoint.
     """
-    if stage.listed:
-        absent = [
-            listed_checkpoint.path
-            for listed_checkpoint in stage.listed
-            if not Path(listed_checkpoint.path).is_dir()
-        ]
-        return f"stages.{name}.checkpoints: {first_few(absent)}: no such folder" if absent else None
-    folder = Path(stage.checkpoints)
-    if folder.is_dir():
-        is_one = (folder / "model").is_dir() or (folder / "config.json").is_file()
-        if not is_one or any(step_of_folder(path.name) is not None for path in folder.iterdir()):
-            return None
-        return (
-            f"stages.{name}.checkpoints: {folder} is itself a checkpoint; write the folder that holds "
-            f"it and the other steps: {folder.parent}"
-        )
-    return (
-        f"stages.{name}.checkpoints: {stage.checkpoints}: no such folder; correct the path, or wait "
-        "until training makes it"
-    )
+    key, folder = f"stages.{name}.checkpoints", Path(stage.checkpoints)
+    folders = [listed.path for listed in stage.listed] or [stage.checkpoints]
+    if absent := [path for path in folders if not Path(path).is_dir()]:
+        there = first_few(absent)
+        return f"{key}: {there}: no such folder; correct the path, or wait until training makes it"
+    is_one = (folder / "model").is_dir() or (folder / "config.json").is_file()
+    if is_one and not any(step_of_folder(path.name) is not None for path in folder.iterdir()):
+        return f"{key}: {folder} is itself a checkpoint; write the folder above it: {folder.parent}"
+    return None
 
 
 def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
@@ -145,31 +137,23 @@ def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
     return stages[name]
 
 
-def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, str]]:
-    """Yield cache folders that stages share if items have one name, and what decides their content."""
-    for name in plan.tiers:
-        if not TIERS[name].cache.per_stage:
-            for key, item in getattr(plan.suite, TIERS[name].section).items():
-                template = getattr(item, "chat_template", None)
-                yield plan.cache_folder(name, key), fingerprint([item.definition, template])
+def _given(config: Config, stage: Stage, key: str) -> Any:
+    """Return a key of the stage, or else that of the configuration unless the stage names a training."""
+    own = getattr(stage, key)
+    return own if own is not None or stage.training_config else getattr(config, key)
 
 
 def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
-    origin, tokenizer = _resolved(config, name, stage, "tokenizer", _TOKENIZER_NAME)
-    if isinstance(tokenizer, Tokenizer):
-        return tokenizer
-    if not isinstance(tokenizer, str) or not tokenizer:
-        raise ConfigError(f"{origin}: no {_TOKENIZER_NAME}; set `tokenizer: {{name: …}}` instead")
-    _, revision = _resolved(config, name, stage, "tokenizer", _TOKENIZER_REVISION)
-    if revision is not None and not isinstance(revision, str):
-        raise ConfigError(
-            f"{origin}: {_TOKENIZER_REVISION} is {str(revision)[:60]!r}, expected a commit or branch; set "
-            f"`tokenizer: {{name: {tokenizer}, revision: …}}` instead"
-        )
+    given: Tokenizer | None = _given(config, stage, "tokenizer")
+    if given is not None:
+        return given
+    origin, training = _training_config(config, name, stage, "tokenizer")
+    revision = _value_at(training, _TOKENIZER_REVISION) or None
+    trained = {"name": _value_at(training, _TOKENIZER_NAME), "revision": revision}
     try:
-        return Tokenizer(name=tokenizer, revision=revision or None)
+        return Tokenizer.model_validate(trained)
     except ValidationError as error:
-        raise one_sentence(error, f"{origin}: tokenizer", Tokenizer) from None
+        raise config_error(error, f"{origin}: {_TOKENIZER_NAME}", Tokenizer) from None
 
 
 def tokenizer_origin(plan: StagePlan) -> str:
@@ -181,28 +165,14 @@ def tokenizer_origin(plan: StagePlan) -> str:
 
 
 def _sequence_length(config: Config, name: str, stage: Stage) -> int:
-    origin, length = _resolved(config, name, stage, "sequence_length", "tokens.sequence_length")
-    if not isinstance(length, int) or length < 2:
-        raise ConfigError(
-            f"{origin}: no tokens.sequence_length of 2 or more; set `sequence_length:` instead"
-        )
-    return length
-
-
-def _resolved(config: Config, name: str, stage: Stage, key: str, trained: str) -> tuple[Path, Any]:
-    """Return the configuration's `key`, or else the training configuration's key `trained`."""
-    given = getattr(stage, key)
-    if config.training_config and not Path(config.training_config).is_file():
-        key = config.key("training_config")
-        raise ConfigError(f"{key}: {config.training_config}: no such file; correct it")
-    if given is None and stage.training_config is None:
-        given = getattr(config, key)
+    given: int | None = _given(config, stage, "sequence_length")
     if given is not None:
-        return Path(), given
-    origin, training = _training_config(config, name, stage, key)
-    section, _, inner = trained.partition(".")
-    values = training.get(section)
-    return origin, values.get(inner) if isinstance(values, dict) else None
+        return given
+    origin, training = _training_config(config, name, stage, "sequence_length")
+    try:
+        return TypeAdapter[int](SequenceLength).validate_python(_value_at(training, _LENGTH))
+    except ValidationError as error:
+        raise config_error(error, f"{origin}: {_LENGTH}", Config) from None
 
 
 def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | None:
@@ -211,12 +181,12 @@ def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | N
     `key` is keys joined by dots, such as `tokens.sequence_length`.
     """
     try:
-        _, value = _training_config(config, name, stage, key)
+        _, training = _training_config(config, name, stage, key)
     except ConfigError:
         if stage.training_config or config.training_config:
             raise
         return None  # a stage may be prefilled before its first checkpoint
-    return _number_at(value, key)
+    return _number_at(training, key)
 
 
 def model_positions(config: Config, name: str, stage: Stage) -> int | None:
@@ -239,9 +209,14 @@ def model_positions(config: Config, name: str, stage: Stage) -> int | None:
     return _number_at(content, f"text_config.{_POSITIONS}") or _number_at(content, _POSITIONS)
 
 
-def _number_at(value: Any, key: str) -> int | None:
+def _value_at(content: Any, key: str) -> Any:
     for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
+        content = content.get(part) if isinstance(content, dict) else None
+    return content
+
+
+def _number_at(content: Any, key: str) -> int | None:
+    value = _value_at(content, key)
     return value if type(value) is int and value > 1 else None
 
 
@@ -251,21 +226,19 @@ def _by_step(path: Path) -> tuple[bool, int, str]:
 
 
 def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tuple[Path, Any]:
-    given = stage.training_config or config.training_config
-    if given:
-        key = f"stages.{name}.training_config" if stage.training_config else "training_config"
+    """Return the training configuration and its file, or else that of the first checkpoint."""
+    key = f"stages.{name}.training_config" if stage.training_config else "training_config"
+    if given := stage.training_config or config.training_config:
         try:
             return Path(given), read_yaml(Path(given))
         except ConfigError as error:
             raise ConfigError(f"{config.key(key)}: {error}") from None
     if absent := absent_checkpoints(name, stage):
         raise ConfigError(config.key(absent))
-    configs = _checkpoint_files(stage, "config.yaml")
-    if not configs:
+    if not (configs := _checkpoint_files(stage, "config.yaml")):
         raise ConfigError(
             f"{config.key(f'stages.{name}')}: no `{wanted}` is given, and no checkpoint under "
-            f"{stage.checkpoints} has a "
-            f"config.yaml to take it from; set `{wanted}:` or `training_config:`"
+            f"{stage.checkpoints} has a config.yaml; set `{wanted}:` or `training_config:`"
         )
     return configs[0], read_yaml(configs[0])
 

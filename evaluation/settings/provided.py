@@ -14,6 +14,7 @@ from evaluation.settings.names import Label
 from evaluation.settings.sources import Normalization, Shots
 from evaluation.settings.tiers import TaskKind
 from evaluation.settings.verifiers import Provided
+from evaluation.wording import no_such
 
 ProviderName = Literal["lighteval", "lm_eval"]
 
@@ -141,9 +142,7 @@ class ProviderTask(_ByName, ChatSettings):
     @model_validator(mode="after")
     def _has_primary(self) -> Self:
         if self.primary is not None and self.metrics and self.primary not in self.metrics:
-            raise ValueError(
-                f"`primary: {self.primary}` is not one of its metrics {', '.join(self.metrics)}"
-            )
+            raise ValueError(f"primary: {no_such('metric', self.primary, self.metrics)}")
         return self
 
     @property

@@ -1,13 +1,11 @@
-"""Which steps a configuration requests: a list, `all` or `every: N`; and the last of them."""
+"""Which steps a configuration requests: a list, `all` or `{every: N}`; and the last of them."""
 
-import re
-from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from evaluation.settings.model import Count, Settings, Step
+from evaluation.settings.model import Count, Settings, Step, distinct
 
 FEWEST, MOST = 3, 5
 """Fewest and most last checkpoints from which their noise is estimated: the last half of them."""
@@ -26,41 +24,25 @@ class StepInterval(Settings):
     every: Count = Field(description="Steps on disk that are multiples of this.")
 
 
-def _read_steps(value: Any) -> Any:
-    """Read one of the three forms, or raise ValueError; return a value that was already read."""
-    if isinstance(value, StepInterval) or value == "all":
-        return value
+def _form(value: object) -> str | None:
     if isinstance(value, list | tuple):
-        return _read_list(value)
-    written = re.fullmatch(r"\s*every\s*:\s*(\d+)\s*", value) if isinstance(value, str) else None
-    every = int(written[1]) if written else value.get("every") if isinstance(value, dict) else None
-    if every is None or (isinstance(value, dict) and len(value) > 1):
-        listed = f"[{value}]" if _is_step(value) else "[1000, 2000]"
-        raise ValueError(
-            f"{value!r} is not a list of steps; write `{listed}`, `all` or `{{every: 500}}`"
-        )
-    if not _is_step(every) or every == 0:
-        raise ValueError(f"every: {every!r} is not a whole number from 1 on")
-    return StepInterval(every=every)
+        return "[list]"
+    return (
+        "[every]" if isinstance(value, dict | StepInterval) else "[all]" if value == "all" else None
+    )
 
 
-def _read_list(steps: list[Any] | tuple[Any, ...]) -> tuple[int, ...]:
-    wrong = next((step for step in steps if not _is_step(step)), None)
-    if wrong is not None or None in steps:
-        raise ValueError(f"{wrong!r} is not a step; steps are whole numbers from 0 on")
-    twice = next((step for step, times in Counter(steps).items() if times > 1), None)
-    if twice is not None:
-        raise ValueError(f"{twice} appears twice; steps must be distinct")
-    if not steps:
-        raise ValueError("no steps; list at least one, or write `all` or `{every: 500}`")
-    return tuple(steps)
-
-
-def _is_step(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-
-
-Steps = Annotated[tuple[Step, ...] | Literal["all"] | StepInterval, BeforeValidator(_read_steps)]
+_Listed = Annotated[tuple[Step, ...], Field(min_length=1), AfterValidator(distinct)]
+Steps = Annotated[
+    Annotated[_Listed, Tag("[list]")]
+    | Annotated[Literal["all"], Tag("[all]")]
+    | Annotated[StepInterval, Tag("[every]")],
+    Discriminator(
+        _form,
+        custom_error_type="steps",
+        custom_error_message="Input should be `[1000, 2000]`, `all` or `{every: 500}`",
+    ),
+]
 
 
 def is_requested(step: int, steps: Steps) -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from evaluation.settings.model import ExpandedPath, Settings, Text
-from evaluation.settings.names import Label, check_label
+from evaluation.settings.names import LABEL, Label
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import no_such
 
@@ -13,7 +13,6 @@ By = Literal["steps", "tokens"]
 """By what the checkpoints of two runs are matched: the x-axis of their curves."""
 
 THIS_RUN = "this run"
-LONGEST = 40
 
 
 class OtherRun(Settings):
@@ -57,13 +56,13 @@ class PublishedScores(Settings):
         return self.metric or TIERS[self.tier].headline
 
 
-def _check_run(name: str) -> str:
+def _other(name: str) -> str:
     if name == THIS_RUN:
         raise ValueError(f"{name!r} is what pages call the run itself; choose another name")
-    return check_label(name, LONGEST)
+    return name
 
 
-RunName = Annotated[str, AfterValidator(_check_run)]
+RunName = Annotated[str, Field(pattern=LABEL, max_length=40), AfterValidator(_other)]
 
 
 class WeightsAndBiases(Settings):

@@ -18,7 +18,7 @@ from evaluation.errors import ConfigError
 from evaluation.files import write_json, write_text
 from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask, Sampling
-from evaluation.settings.model import models_in, tag_key
+from evaluation.settings.model import models_in
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Slice, Source, Task
 from evaluation.settings.suites import Probe, Suite
@@ -43,7 +43,7 @@ def key_rows(
     for name, field in model.model_fields.items():
         if name in inherited:
             continue
-        key = f"{prefix}{name}{_placeholder(field.annotation)}"
+        key = f"{prefix}{field.alias or name}{_placeholder(field.annotation)}"
         inner = tuple(models_in(field.annotation))
         sentences = dict.fromkeys([field.description or "", *_links(inner, parts)])
         yield f"`{key}`", _default(field), " ".join(sentences)
@@ -71,7 +71,7 @@ def part_tables(parts: Parts) -> Iterator[str]:
 
 def _variants_table(models: Sequence[type[BaseModel]]) -> str:
     """Return a table with a row for each model: its name, its meaning, and its other keys."""
-    selector = tag_key(models[0])
+    selector = "check" if "check" in models[0].model_fields else "kind"
     lines = [f"| `{selector}` | meaning | keys |", "|---|---|---|"]
     for model in models:
         field = model.model_fields[selector]

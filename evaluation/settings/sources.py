@@ -32,7 +32,9 @@ class Source(Settings):
     VIEWS: ClassVar[frozenset[str]] = frozenset({"group", "streaming"})
     """Keys that do not change what is fetched."""
 
-    dataset: Text | None = Field(None, description="Hub id, also the name under `mirrors`.")
+    dataset: str | None = Field(
+        None, pattern="^[^/~.]", description="Hub id, also the name under `mirrors`."
+    )
     config: Text | None = Field(None, description="Configuration (subset) of the dataset.")
     split: Text = Field("train", description="Split to read.")
     revision: Text | None = Field(None, description="Commit or branch of the dataset on the hub.")
@@ -54,13 +56,7 @@ class Source(Settings):
     @model_validator(mode="after")
     def _one_origin(self) -> "Source":
         if (self.dataset is None) == (not self.files):
-            raise ValueError("give either `dataset` or `files`")
-        # `datasets` would read every file below a folder as data: for `/`, the whole machine.
-        if self.dataset is not None and self.dataset.startswith(("/", "~", ".")):
-            raise ValueError(
-                f"`dataset` is a name on the hub, and {self.dataset!r} a path; "
-                "give local data under `files`"
-            )
+            raise ValueError("give either `dataset`, a name on the hub, or `files`")
         return self
 
 
@@ -151,14 +147,9 @@ class Task(Source):
             raise ValueError("`primary: pmi` needs `unconditional_context`")
         if self.kind == "ranked" and self.gold is None:
             raise ValueError("`choices` need `gold`, the index of the right one")
-        if self.kind == "gold":
-            self._ranks_nothing()
-        return self
-
-    def _ranks_nothing(self) -> None:
-        """Refuse keys that mean nothing without choices."""
-        if "continuation" not in self.model_fields_set:
+        if self.kind == "gold" and "continuation" not in self.model_fields_set:
             raise ValueError("give `choices` to rank, or `continuation`, the right answer itself")
-        for key in ("gold", "primary", "unconditional_context"):
-            if key in self.model_fields_set and getattr(self, key) is not None:
+        for key in self.model_fields_set & {"gold", "primary", "unconditional_context"}:
+            if self.kind == "gold" and getattr(self, key) is not None:
                 raise ValueError(f"`{key}` is of ranked `choices`, which are not given; remove it")
+        return self

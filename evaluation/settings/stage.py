@@ -1,16 +1,12 @@
 """A stage of a configuration: its checkpoints, tokenizer, suites, bridge and objective."""
 
+import os
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from evaluation.settings.checkpoint_folders import (
-    CheckpointsPath,
-    ListedCheckpoint,
-    read_checkpoints,
-    step_folder,
-)
+from evaluation.settings.checkpoint_folders import Checkpoints, ListedCheckpoint, step_folder
 from evaluation.settings.model import (
     Boolean,
     ExpandedPath,
@@ -20,6 +16,7 @@ from evaluation.settings.model import (
     Settings,
     Step,
     Text,
+    distinct,
 )
 from evaluation.settings.names import Label
 from evaluation.settings.objectives import Objective
@@ -36,10 +33,8 @@ class Bridge(Settings):
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
-        if (self.stage is None) == (self.path is None):
+        if (self.stage is None) == (self.path is None) or (self.path and self.step is not None):
             raise ValueError("give either `stage` (with `step`) or `path`")
-        if self.path is not None and self.step is not None:
-            raise ValueError("`step` goes with `stage`; a `path` names the step's folder itself")
         return self
 
 
@@ -62,19 +57,18 @@ class Assumed(Settings):
 class Stage(Settings):
     """One stage of training: its checkpoints and what they are evaluated on."""
 
-    checkpoints: CheckpointsPath = Field(
+    given: Checkpoints = Field(
+        alias="checkpoints",
         description="Folder that holds one folder per step (`1000`, `step_1000`, `iter_0001000`, "
-        "`checkpoint-1000` …); or a list of `{path, step, name}` from anywhere, also in a YAML or "
-        "JSON file."
+        "`checkpoint-1000` …); or a list of `{path, step, name}` from anywhere.",
     )
-    listed: tuple[ListedCheckpoint, ...] = Field(
-        (), description="Set by a run: the checkpoints that `checkpoints` lists."
-    )
-    steps: Steps = Field(description="List of steps, `all`, or `every: N` (found on disk).")
+    steps: Steps = Field(description="List of steps, `all`, or `{every: N}` (found on disk).")
     open_ended: Boolean = Field(
-        False, description="Set by a run: `steps` are those of `all` or `every: N` found so far."
+        False, description="Set by a run: `steps` are those of `all` or `{every: N}` found so far."
     )
-    suites: tuple[Label, ...] = Field(min_length=1, description="Suites, by file name.")
+    suites: Annotated[tuple[Label, ...], AfterValidator(distinct)] = Field(
+        min_length=1, description="Suites, by file name."
+    )
     bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
     trained_from: Origin | None = Field(
         None,
@@ -97,35 +91,30 @@ class Stage(Settings):
         None, description="What to assume if a Nanotron config.yaml is missing."
     )
     command: str | None = Field(
-        None, description="External program that scores in place of the engine."
+        None, pattern=r"\S", description="External program that scores in place of the engine."
     )
     command_hours: Fraction = Field(
         24.0, gt=0, le=1000, description="Time that `command` may take for one checkpoint."
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _read_list(cls, given: Any, info: ValidationInfo) -> Any:
-        if not isinstance(given, dict) or given.get("listed"):
-            return given
-        checkpoints = read_checkpoints(given.get("checkpoints"), info)
-        return (
-            given
-            if checkpoints is None
-            else {**given, "checkpoints": checkpoints[0], "listed": checkpoints[1]}
+    @property
+    def listed(self) -> tuple[ListedCheckpoint, ...]:
+        """The checkpoints if they are listed, else none."""
+        return self.given if isinstance(self.given, tuple) else ()
+
+    @property
+    def checkpoints(self) -> str:
+        """The folder of the steps, or the innermost one that holds all listed checkpoints."""
+        if isinstance(self.given, str):
+            return self.given
+        return os.path.commonpath(
+            [os.path.dirname(os.path.abspath(one.path)) for one in self.given]
         )
 
     def folder_of(self, step: int) -> Path:
         """Return the folder of a step, which need not exist."""
-        listed = next(
-            (
-                listed_checkpoint.path
-                for listed_checkpoint in self.listed
-                if listed_checkpoint.step == step
-            ),
-            None,
-        )
-        return Path(listed) if listed else step_folder(Path(self.checkpoints), step)
+        listed = {checkpoint.step: checkpoint.path for checkpoint in self.listed}
+        return Path(listed[step]) if step in listed else step_folder(Path(self.checkpoints), step)
 
     @property
     def names(self) -> dict[int, str]:
@@ -134,33 +123,6 @@ class Stage(Settings):
 
     @field_validator("objective")
     @classmethod
-    def _each_once(cls, given: tuple[Objective, ...]) -> tuple[Objective, ...]:
-        goals = [
-            (
-                objective.tier,
-                objective.group,
-                objective.decided_on.name,
-                objective.want,
-                objective.average,
-            )
-            for objective in given
-        ]
-        for number, goal in enumerate(goals):
-            if (first := goals.index(goal)) < number:
-                raise ValueError(f"entry {number} decides the same as entry {first}; leave one out")
-        return given
-
-    @field_validator("suites")
-    @classmethod
-    def _each_suite_once(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for name in given:
-            if given.count(name) > 1:
-                raise ValueError(f"{name} appears twice; leave one out")
-        return given
-
-    @field_validator("command")
-    @classmethod
-    def _not_empty(cls, command: str | None) -> str | None:
-        if command is not None and not command.strip():
-            raise ValueError("is empty; leave the key out to score with the built-in engine")
-        return command
+    def _each_once(cls, objectives: tuple[Objective, ...]) -> tuple[Objective, ...]:
+        distinct(tuple((o.tier, o.group, o.decided_on.name, o.want, o.average) for o in objectives))
+        return objectives

@@ -16,14 +16,14 @@ from evaluation.settings.chat import ChatSettings, TemplateValues
 from evaluation.settings.checks import Check
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.groups import Group
-from evaluation.settings.model import Boolean, Settings, Text, Tokens, one_sentence, unknown_key
+from evaluation.settings.model import Boolean, Settings, Text, Tokens, config_error
 from evaluation.settings.names import Label, Name
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Attention, Slice, Task
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.withdrawn import instead
-from evaluation.wording import did_you_mean
+from evaluation.wording import did_you_mean, no_such
 
 
 class Message(Settings):
@@ -60,10 +60,11 @@ class Probe(ChatSettings):
 
     @model_validator(mode="after")
     def _asks(self) -> "Probe":
-        if self.messages[-1].role != "user":
-            raise ValueError("the last message must be the user's, as the model answers it")
-        if not self.messages[-1].content.strip():
-            raise ValueError("the last message is empty, so that there is nothing to answer")
+        last = self.messages[-1]
+        if last.role != "user" or not last.content.strip():
+            raise ValueError(
+                "the last message must be the user's and not empty: the model answers it"
+            )
         return self
 
 
@@ -85,15 +86,7 @@ AnyTask = Annotated[
 """The same for ranked choices."""
 
 
-class Overrides(Settings):
-    """New values for single keys of the extended suite's items; all other keys stay the same."""
-
-    slices: dict[str, dict[str, Any]] = Field({}, description="Keys of slices, by name.")
-    tasks: dict[str, dict[str, Any]] = Field({}, description="Keys of tasks, by name.")
-    probes: dict[str, dict[str, Any]] = Field({}, description="Keys of probes, by name.")
-    generation_tasks: dict[str, dict[str, Any]] = Field(
-        {}, description="Keys of generation tasks, by name."
-    )
+Section = Literal["slices", "tasks", "probes", "generation_tasks"]
 
 
 class Suite(Settings):
@@ -104,8 +97,9 @@ class Suite(Settings):
     """
 
     extends: Label | None = Field(None, description="Suite whose items come first.")
-    overrides: Overrides = Field(
-        Overrides(), description="Keys of items that come from `extends`, to be changed."
+    overrides: dict[Section, dict[str, dict[str, Any]]] = Field(
+        {},
+        description="New values for keys of items that come from `extends`, by section and name.",
     )
     attention: Attention = Field(
         "block",
@@ -139,6 +133,12 @@ class Suite(Settings):
         {}, description="Means over slices or tasks, and over other groups, by name."
     )
 
+    @model_validator(mode="after")
+    def _extends(self) -> "Suite":
+        if self.overrides and self.extends is None:
+            raise ValueError("`overrides` change what `extends` names, which is not given")
+        return self
+
     def tier_groups(self, tier: str) -> dict[str, Group]:
         """Return the groups of a tier by name, in the order of the suite."""
         return {name: group for name, group in self.groups.items() if group.tier == tier}
@@ -167,54 +167,47 @@ def load_suite(
         ConfigError: A file is missing, a key unknown, a name given twice, or suites extend each
             other.
     """
-    path = folder / f"{name}.yaml"
-    if not os.path.lexists(path) and (SUITES / path.name).is_file():
-        path = SUITES / path.name
+    path = _suite_file(folder, name, asked)
     if name in _below:
-        raise ConfigError(
-            f"{path}: suites extend each other in a circle: {' > '.join((*_below, name))}; take out "
-            "one `extends`"
-        )
-    if not path.is_file():
-        raise ConfigError(_no_suite(folder, name, asked))
+        circle = " > ".join((*_below, name))
+        raise ConfigError(f"{path}: suites extend each other in a circle: {circle}; take one out")
     try:
         suite = Suite.model_validate(read_yaml(path))
     except ValidationError as error:
-        raise one_sentence(error, str(path), Suite) from None
+        raise config_error(error, str(path), Suite) from None
     if suite.extends is None:
-        if "overrides" in suite.model_fields_set:
-            raise ConfigError(
-                f"{path}: overrides: nothing is extended, so there is nothing to change; add "
-                "`extends`, or take them out"
-            )
         return suite
     base = load_suite(folder, suite.extends, (*_below, name), asked=f"{path}: extends")
-    base = _overridden(base, suite.overrides, path)
-    return merge_suites([(suite.extends, base), (name, suite)], folder)
+    return merge_suites([(suite.extends, _overridden(base, suite, path)), (name, suite)], folder)
 
 
-def _no_suite(folder: Path, name: str, asked: str) -> str:
+def _suite_file(folder: Path, name: str, asked: str) -> Path:
+    path = folder / f"{name}.yaml"
+    shipped = SUITES / path.name
+    if path.is_file() or (shipped.is_file() and not os.path.lexists(path)):
+        return path if path.is_file() else shipped
     if withdrawn := instead("value", name):
-        return f"{asked}: {name} {withdrawn}"
-    known = sorted({path.stem for home in (folder, SUITES) for path in home.glob("*.yaml")})
-    return f"{asked}: no such file as {folder / name}.yaml{did_you_mean(name, known)}; correct `suites`"
+        raise ConfigError(f"{asked}: {name} {withdrawn}")
+    known = sorted({file.stem for home in (folder, SUITES) for file in home.glob("*.yaml")})
+    raise ConfigError(
+        f"{asked}: no such file as {path}{did_you_mean(name, known)}; correct `suites`"
+    )
 
 
-def _overridden(base: Suite, overrides: Overrides, path: Path) -> Suite:
-    """Return `base` with the keys of some of its items changed; raise ConfigError like `load_suite`."""
+def _overridden(base: Suite, suite: Suite, path: Path) -> Suite:
+    """Return `base` with the suite's keys of some of its items; raise ConfigError like `load_suite`."""
     changed: dict[str, Any] = {}
-    for kind in type(overrides).model_fields:
-        items = dict(getattr(base, kind))
-        for name, keys in getattr(overrides, kind).items():
-            key = f"{path}: overrides.{kind}.{name}"
+    for section, overrides in suite.overrides.items():
+        items = changed[section] = dict(getattr(base, section))
+        for name, keys in overrides.items():
+            key = f"{path}: overrides.{section}.{name}"
             if name not in items:
-                raise ConfigError(f"{key}: {unknown_key(name, list(items))}")
+                raise ConfigError(f"{key}: {no_such('item', name, items)}")
             given = {**items[name].model_dump(mode="json", exclude_unset=True), **keys}
             try:
                 items[name] = type(items[name]).model_validate(given)
             except ValidationError as error:
-                raise one_sentence(error, key, type(items[name])) from None
-        changed[kind] = items
+                raise config_error(error, key, type(items[name])) from None
     return base.model_copy(update=changed)
 
 
@@ -234,14 +227,11 @@ def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
     merged: dict[str, Any] = {section: {} for section in sections}
     for name, suite in named:
         for kind in sections:
-            items = getattr(suite, kind)
-            for twice in sorted(merged[kind].keys() & items.keys()):
-                if merged[kind][twice] != items[twice]:
+            for key, item in getattr(suite, kind).items():
+                if merged[kind].setdefault(key, item) != item:
                     raise ConfigError(
-                        f"{folder / name}.yaml: {kind}.{twice}: another suite, or one it extends, "
+                        f"{folder / name}.yaml: {kind}.{key}: another suite, or one it extends, "
                         "defines this name differently; rename one of them"
                     )
-            merged[kind].update(items)
-        given = suite.model_dump(include=set(CARRIED), exclude_unset=True)
-        merged.update(given)
+        merged.update(suite.model_dump(include=set(CARRIED), exclude_unset=True))
     return Suite(**merged)

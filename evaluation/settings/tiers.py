@@ -11,9 +11,7 @@ CONTRIBUTING.md says how to add one.
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
-
-from pydantic import AfterValidator, Field
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from evaluation.errors import ConfigError
 from evaluation.settings.measured import (
@@ -24,7 +22,6 @@ from evaluation.settings.measured import (
     TRUNCATED,
 )
 from evaluation.settings.metric import Metric
-from evaluation.wording import no_such
 
 TaskKind = Literal["ranked", "gold"]
 """Whether a task's candidates are all scored and ranked, or only the right answer is scored."""
@@ -251,14 +248,11 @@ TIERS: Mapping[str, Tier] = {tier.name: tier for tier in _TABLE}
 """All tiers by name, in the order in which they are shown."""
 
 
-def _valid(name: str) -> str:
-    if name not in TIERS:
-        raise ValueError(no_such("tier", name, TIERS))
-    return name
-
-
-TierName = Annotated[str, AfterValidator(_valid), Field(json_schema_extra={"enum": list(TIERS)})]
-"""A key of TIERS, where a configuration names one."""
+if TYPE_CHECKING:
+    TierName = str
+else:
+    TierName = Literal[tuple(TIERS)]
+    """A key of TIERS, where a configuration names one."""
 
 Registered = TypeVar("Registered")
 

@@ -135,8 +135,8 @@ BAD_GOLD = [
 ]
 BAD_OBJECTIVES = [
     (RANKED, {"metric": "gold_bits_per_bite"}, "did you mean gold_bits_per_byte"),
-    (RANKED, {"tier": "tier2", "metric": "greedy"}, "tier2 has no objective by 'greedy'"),
-    (RANKED, {"metric": "brier_score"}, "'brier_score' no longer exists: "),
+    (RANKED, {"tier": "tier2", "metric": "greedy"}, "no metric 'greedy' of tier2"),
+    (RANKED, {"metric": "brier_score"}, "brier_score no longer exists: "),
     (MIXED, {}, "quiz ranks choices and code has none.*set `metric: gold_bits_per_b"),
     (MIXED, {"group": "math", "metric": "acc"}, "no metric 'acc' of code; there are gold_bi"),
     *(({"sums": task}, {}, message) for task, message in BAD_GOLD),

@@ -41,8 +41,8 @@ def test_a_variable_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [
         ("new", "Snakefile", "Snakefile: is there already"),
         ("new", "slurm_profile", "slurm_profile: is there already"),
-        ("n 2", None, "'n 2': a name is made of"),
-        ("all", None, "the workflow has a rule 'all' of its own"),
+        ("n 2", None, "stages.n 2: "),
+        ("all", None, "stages.all: "),
     ],
 )
 def test_what_could_not_work_is_refused(

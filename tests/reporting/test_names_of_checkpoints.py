@@ -21,7 +21,7 @@ def with_names(plan: StagePlan) -> StagePlan:
         ListedCheckpoint(path="/a", step=10, name="lr 3e-4 | <b>"),
         ListedCheckpoint(path="/b", step=20, name=None),
     )
-    return replace(plan, stage=plan.stage.model_copy(update={"listed": listed}))
+    return replace(plan, stage=plan.stage.model_copy(update={"given": listed}))
 
 
 def test_names_are_shown(plans: dict[str, StagePlan]) -> None:

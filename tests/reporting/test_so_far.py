@@ -68,6 +68,6 @@ def test_a_deleted_checkpoint_is_marked(plan: StagePlan) -> None:
 
 def test_a_stage_without_checkpoints_is_shown_as_one(plans: dict[str, StagePlan]) -> None:
     first = plans["first"]
-    stage = first.stage.model_copy(update={"steps": "all", "checkpoints": "/none"})
+    stage = first.stage.model_copy(update={"steps": "all", "given": "/none"})
     page = write_front_page({"first": replace(first, stage=stage)})
     assert "no results yet" in page.read_text()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evaluation.checkpoints.subjects import bridge_subject, stage_steps, step_subject
-from evaluation.errors import CheckpointError, ConfigError
+from evaluation.errors import CheckpointError
 from evaluation.settings.config import Config, load_config, validate_config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.planning import plan_stage, plan_stages
@@ -130,50 +130,22 @@ def test_a_new_folder_is_noticed(tmp_path: Path) -> None:
     assert plan.checkpoint(10) == tmp_path / "step10"
 
 
-@pytest.mark.parametrize("form", ["a list", "a file", "a JSON file"])
 def test_checkpoints_are_listed_from_anywhere(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = checkpoint(tmp_path / "a/model-x")
     second = checkpoint(tmp_path / "b/deep/step_20")
     third = checkpoint(tmp_path / "c/final", last_train_step=600)
-    given: Any = [{"path": str(first), "step": 3, "name": "x"}, str(second), {"path": "c/final"}]
+    given = [{"path": str(first), "step": 3, "name": "x"}, str(second), {"path": "c/final"}]
     monkeypatch.chdir(tmp_path)
-    if form != "a list":
-        file = tmp_path / ("list.yaml" if form == "a file" else "list.json")
-        file.write_text(json.dumps(given if form == "a file" else {"checkpoints": given}))
-        given = str(file)
     config = config_of(given)
     expected = {3: str(first), 20: str(second), 600: str(third)}
     found = folders(config)
     assert {step: os.path.abspath(path) for step, path in found.items()} == expected
+    assert config.stages["s"].checkpoints == str(tmp_path)
     assert step_subject(plan_stage(config, "s"), 3).label == "step 3 (x)"
     assert load_config(write_effective(config)) == config
     assert list(folders(config_of(given, [20]))) == [20]
-
-
-def test_names_and_paths_in_a_file(tmp_path: Path) -> None:
-    checkpoint(tmp_path / "m/step5")
-    (tmp_path / "batch.yaml").write_text("base: m/step5\n")
-    plan = plan_stage(config_of(str(tmp_path / "batch.yaml")), "s")
-    assert plan.checkpoint(5) == tmp_path / "m/step5"
-    assert plan.stage.names[5] == "base"
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (
-            [{"path": "x/final"}],
-            r"entry 0 of `checkpoints`: neither the name 'final' nor the metadata .* add `step:`",
-        ),
-        ([{"path": "a/step1"}, {"path": "b/step1"}], "step 1 appears twice"),
-        ([{"folder": "a"}], "entry 0 of `checkpoints` is .*write `{path: …, step: …, name: …}`"),
-    ],
-)
-def test_a_list_that_cannot_be_read(given: Any, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        config_of(given)
 
 
 def test_a_tokenizer_by_another_path_has_the_same_cache(
