@@ -23,9 +23,7 @@ from evaluation.settings.model import (
 class Scoring(Settings):
     """How models run; only `dtype` changes a score by more than floating-point noise."""
 
-    device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="`auto`: a GPU if there is one."
-    )
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="`auto`: a GPU if any.")
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="`auto`: the checkpoint's own on a GPU, float32 on CPU."
     )
@@ -46,9 +44,7 @@ class Scoring(Settings):
         "Default: 1024 on a GPU, 64 on CPU.",
     )
     cuda_graphs: Boolean = Field(
-        False,
-        description="Whether a GPU decodes by replaying CUDA graphs. Tested on the CPU; it has not run on "
-        "a GPU yet.",
+        False, description="Whether a GPU decodes by replaying CUDA graphs. Not yet run on a GPU."
     )
 
 
@@ -60,17 +56,13 @@ class GenerationSettings(Settings):
         description="`vllm`: vLLM, for very many completions, which differ from those of the built-in "
         "engine (`own`).",
     )
-    python: ExpandedPath | None = Field(
-        None, description="Python of an environment that has vLLM; needed for that engine."
-    )
+    python: ExpandedPath | None = Field(None, description="Python of an environment with vLLM.")
     window: SequenceLength | None = Field(
         None,
         description="Largest number of tokens of a prompt with its completion. Default: the model's "
         "`max_position_embeddings`, or where no checkpoint is there yet, `sequence_length`.",
     )
-    memory_share: Fraction = Field(
-        0.85, gt=0, lt=1, description="Share of the GPU's memory that vLLM uses."
-    )
+    memory_share: Fraction = Field(0.85, gt=0, lt=1, description="Share of GPU memory for vLLM.")
 
     @model_validator(mode="after")
     def _fits_its_engine(self) -> Self:
@@ -100,9 +92,7 @@ class Verification(Settings):
         le=4096,
         description="Processes; if not given, as many as CPUs that the job may use.",
     )
-    seconds: Fraction = Field(
-        20.0, ge=0.1, le=LONGEST_WAIT, description="Time limit for one answer, in seconds."
-    )
+    seconds: Fraction = Field(20.0, ge=0.1, le=LONGEST_WAIT, description="Time limit of an answer.")
     memory_mb: Integer = Field(
         2048, ge=256, le=LARGEST_MEMORY, description="Memory limit for one answer, in MB."
     )

@@ -70,9 +70,7 @@ class Config(Settings):
     generation: GenerationSettings = Field(
         GenerationSettings(), description="The engine that generates completions."
     )
-    verification: Verification = Field(
-        Verification(), description="How generated answers are verified."
-    )
+    verification: Verification = Field(Verification(), description="How answers are verified.")
     providers: Providers = Field(Providers(), description="Paths of the task providers' Pythons.")
     weights_and_biases: WeightsAndBiases = Field(
         WeightsAndBiases(), description="Where `export --format wandb` puts curves."

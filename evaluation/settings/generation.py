@@ -111,13 +111,9 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     let: dict[str, Text] = Field(
         {}, description="Expressions computed first, in order, for use in the templates."
     )
-    id: Text | None = Field(
-        None, description="Template: a prompt's id; its row number if not given."
-    )
+    id: Text | None = Field(None, description="Template: a prompt's id; else its row number.")
     prompt: Text = Field(description="Template of the question, or of the user's turn of a chat.")
-    chat: Boolean = Field(
-        description="Whether the tokenizer's (or the suite's) chat template is put around it."
-    )
+    chat: Boolean = Field(description="Whether the chat template is put around the prompt.")
     system: str | None = Field(None, description="Template of the system's turn of a chat.")
     answer: Text | None = Field(None, description="Template of a solved example's answer.")
     num_fewshot: Shots = Field(
@@ -145,9 +141,7 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     document: dict[str, Text] = Field(
         {}, description="Expressions of the fields that verifiers read, e.g. `gold`, `tests`."
     )
-    strata: dict[Label, Text] = Field(
-        {}, description="Templates: fixed groups to report by, e.g. `level`, `subject`."
-    )
+    strata: dict[Label, Text] = Field({}, description="Templates: fixed groups, e.g. `level`.")
     cluster: Text | None = Field(
         None, description="Template of a prompt's sampled group, e.g. its passage or its template."
     )

@@ -125,7 +125,11 @@ def absent_checkpoints(name: str, stage: Stage) -> str | None:
         there = first_few(absent)
         return f"{key}: {there}: no such folder; correct the path, or wait until training makes it"
     is_one = (folder / "model").is_dir() or (folder / "config.json").is_file()
-    if is_one and not any(step_of_folder(path.name) is not None for path in folder.iterdir()):
+    if (
+        is_one
+        and not stage.listed
+        and not any(step_of_folder(path.name) is not None for path in folder.iterdir())
+    ):
         return f"{key}: {folder} is itself a checkpoint; write the folder above it: {folder.parent}"
     return None
 

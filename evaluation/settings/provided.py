@@ -88,8 +88,7 @@ class _ByName(Settings):
     def asked(self) -> dict[str, Any]:
         """The settings that decide what a model is asked, and the provider's version."""
         asked = self.model_dump(mode="json")
-        is_default = asked.get("kind") == "ranked"
-        keys = [key for key in self.ASKED if not (key == "kind" and is_default)]
+        keys = [key for key in self.ASKED if (key, asked[key]) != ("kind", "ranked")]
         return {**{key: asked[key] for key in keys}, "version": self.version}
 
 
@@ -101,30 +100,14 @@ class ProviderTask(_ByName, ChatSettings):
         "limit",
     )
 
-    chat: Boolean = Field(
-        False,
-        description="Whether the tokenizer's (or the suite's) chat template is put around it.",
-    )
-    system: Text | None = Field(
-        None, description="System's turn of a chat, where the provider's prompts have none."
-    )
-    stop: tuple[Text, ...] | None = Field(
-        None, description="Stop strings, at which a completion is cut; the provider's if not given."
-    )
-    max_new_tokens: Tokens | None = Field(
-        None, description="Maximum tokens of a completion; the provider's if not given."
-    )
-    sampling: Sampling | None = Field(
-        None, description="How tokens are drawn; greedily if not given."
-    )
+    chat: Boolean = Field(False, description="Whether the chat template is put around a prompt.")
+    system: Text | None = Field(None, description="System's turn of a chat, where there is none.")
+    stop: tuple[Text, ...] | None = Field(None, description="Stop strings; else the provider's.")
+    max_new_tokens: Tokens | None = Field(None, description="Most tokens of a completion.")
+    sampling: Sampling | None = Field(None, description="How tokens are drawn; else greedily.")
     cluster: Text | None = CLUSTER
-    metrics: tuple[Text, ...] = Field(
-        (), description="Metrics to report, by the provider's names; all if not given."
-    )
-    primary: Text | None = Field(
-        None,
-        description="The metric that decides objectives; the first if not given.",
-    )
+    metrics: tuple[Text, ...] = Field((), description="Metrics by the provider's names; else all.")
+    primary: Text | None = Field(None, description="Metric of objectives; else the first.")
     answer_after: Text | None = ANSWER_AFTER
     limit: Count = Field(12_000, description="Maximum number of prompts, for each task of a group.")
 
@@ -135,12 +118,8 @@ class ProviderTask(_ByName, ChatSettings):
         return super().asked | system | self.chat_definition
 
     @model_validator(mode="after")
-    def _chats(self) -> Self:
+    def _consistent(self) -> Self:
         check_chat(self, self.chat)
-        return self
-
-    @model_validator(mode="after")
-    def _has_primary(self) -> Self:
         if self.primary is not None and self.metrics and self.primary not in self.metrics:
             raise ValueError(f"primary: {no_such('metric', self.primary, self.metrics)}")
         return self
@@ -185,13 +164,8 @@ class ProviderChoices(_ByName):
 
     ASKED = ("provider", "task", "include_path", "num_fewshot", "kind", "limit")
 
-    kind: TaskKind = Field(
-        "ranked",
-        description="`ranked`, or `gold`: only the right answer is scored, for its bits per byte.",
-    )
-    primary: Normalization | None = Field(
-        None, description="Normalization of the task's accuracy; `raw` if not given."
-    )
+    kind: TaskKind = Field("ranked", description="`gold`: only the right answer is scored.")
+    primary: Normalization | None = Field(None, description="Of the accuracy; else `raw`.")
     limit: Count = Field(12_000, description="Maximum number of items, for each task of a group.")
     cluster: Text | None = CLUSTER
 

@@ -18,12 +18,8 @@ THIS_RUN = "this run"
 class OtherRun(Settings):
     """A run of the same suites, scored elsewhere; nothing of it is scored or written here."""
 
-    path: ExpandedPath = Field(
-        description="Its configuration file, its results folder, or that of one of its stages."
-    )
-    by: By = Field(
-        "steps", description="`tokens`: match checkpoints by training tokens, not by steps."
-    )
+    path: ExpandedPath = Field(description="Its configuration, its results, or those of a stage.")
+    by: By = Field("steps", description="`tokens`: match checkpoints by training tokens.")
 
 
 class PublishedScores(Settings):
@@ -69,6 +65,4 @@ class WeightsAndBiases(Settings):
     """The run that curves are exported to; later exports go to the same run."""
 
     project: Text = Field("staged-evaluation", description="Project, such as that of the training.")
-    run: Text | None = Field(
-        None, description="Name of the run; that of the results folder if not given."
-    )
+    run: Text | None = Field(None, description="Name of the run; else of the results.")

@@ -32,9 +32,7 @@ class Source(Settings):
     VIEWS: ClassVar[frozenset[str]] = frozenset({"group", "streaming"})
     """Keys that do not change what is fetched."""
 
-    dataset: str | None = Field(
-        None, pattern="^[^/~.]", description="Hub id, also the name under `mirrors`."
-    )
+    dataset: str | None = Field(None, pattern="^[^/~.]", description="Hub id, as under `mirrors`.")
     config: Text | None = Field(None, description="Configuration (subset) of the dataset.")
     split: Text = Field("train", description="Split to read.")
     revision: Text | None = Field(None, description="Commit or branch of the dataset on the hub.")
@@ -44,9 +42,7 @@ class Source(Settings):
         description="Local Parquet, JSONL or text files, in place of a dataset: beside the configuration, "
         "or else in the working folder.",
     )
-    streaming: Boolean = Field(
-        False, description="Read row by row; falls back to a download where streaming fails."
-    )
+    streaming: Boolean = Field(False, description="Read row by row, or download where that fails.")
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -85,9 +81,7 @@ class Task(Source):
 
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"primary"}
 
-    configs: tuple[Text, ...] = Field(
-        (), description="Several configurations read as one task, e.g. MMLU's subjects."
-    )
+    configs: tuple[Text, ...] = Field((), description="Several read as one task: MMLU's subjects.")
     let: dict[str, Text] = Field(
         {}, description="Expressions computed first, in order, for use in the templates."
     )
@@ -96,9 +90,7 @@ class Task(Source):
         description="Expression: the list of candidate answers. Without it, `continuation` is the right "
         "answer, and only its bits per byte are measured.",
     )
-    gold: Text | None = Field(
-        None, description="Expression: index of the right candidate, where there are `choices`."
-    )
+    gold: Text | None = Field(None, description="Expression: index of the right one of `choices`.")
     context: str = Field(
         description='Template over the row\'s fields (`row["…"]` for any name); `choice` and `index` are '
         "those of the candidate."
@@ -114,9 +106,7 @@ class Task(Source):
         None, description="Template of the context that `pmi` subtracts, e.g. `Answer:`."
     )
     primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
-    limit: Count = Field(
-        12_000, description="Maximum number of items, distributed evenly over `configs`."
-    )
+    limit: Count = Field(12_000, description="Most items, distributed evenly over `configs`.")
     num_fewshot: Shots = Field(
         0, description="Solved examples before every question; never the question itself."
     )

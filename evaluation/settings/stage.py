@@ -48,10 +48,7 @@ class Origin(Settings):
 class Assumed(Settings):
     """What a stage assumes about checkpoints whose config.yaml is missing."""
 
-    use_mup: Boolean = Field(
-        description="Whether they were trained with muP. Their tokenizer and sequence length are "
-        "taken to be the stage's."
-    )
+    use_mup: Boolean = Field(description="Whether they were trained with muP.")
 
 
 class Stage(Settings):
@@ -63,9 +60,7 @@ class Stage(Settings):
         "`checkpoint-1000` …); or a list of `{path, step, name}` from anywhere.",
     )
     steps: Steps = Field(description="List of steps, `all`, or `{every: N}` (found on disk).")
-    open_ended: Boolean = Field(
-        False, description="Set by a run: `steps` are those of `all` or `{every: N}` found so far."
-    )
+    open_ended: Boolean = Field(False, description="Set by a run: `steps` are those found so far.")
     suites: Annotated[tuple[Label, ...], AfterValidator(distinct)] = Field(
         min_length=1, description="Suites, by file name."
     )
@@ -77,25 +72,17 @@ class Stage(Settings):
     )
     objective: tuple[Objective, ...] = Field((), description="What to improve or keep.")
     results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
-    tokenizer: Tokenizer | None = Field(None, description="Where it differs from the top level.")
-    sequence_length: SequenceLength | None = Field(
-        None, description="Where it differs from the top level."
-    )
-    training_config: ExpandedPath | None = Field(
-        None, description="Where it differs from the top level."
-    )
+    tokenizer: Tokenizer | None = Field(None, description="If not the top level's.")
+    sequence_length: SequenceLength | None = Field(None, description="If not the top level's.")
+    training_config: ExpandedPath | None = Field(None, description="If not the top level's.")
     allow_shorter_sequences: Boolean = Field(
         False, description="Accept checkpoints trained on longer sequences than are scored."
     )
-    assume: Assumed | None = Field(
-        None, description="What to assume if a Nanotron config.yaml is missing."
-    )
+    assume: Assumed | None = Field(None, description="If config.yaml is missing.")
     command: str | None = Field(
-        None, pattern=r"\S", description="External program that scores in place of the engine."
+        None, pattern=r"\S", description="Program that replaces the engine."
     )
-    command_hours: Fraction = Field(
-        24.0, gt=0, le=1000, description="Time that `command` may take for one checkpoint."
-    )
+    command_hours: Fraction = Field(24.0, gt=0, le=1000, description="Time for one checkpoint.")
 
     @property
     def listed(self) -> tuple[ListedCheckpoint, ...]:

@@ -40,12 +40,8 @@ class Probe(ChatSettings):
     messages: tuple[Message, ...] = Field(min_length=1, description="The conversation so far.")
     checks: tuple[Check, ...] = Field(min_length=1, description="What the answer must pass.")
     max_new_tokens: Tokens = Field(256, description="Maximum tokens of the answer.")
-    stop: tuple[Text, ...] | None = Field(
-        None, description="Stop strings, at which the answer is cut; the suite's if not given."
-    )
-    answer_after: Text | None = Field(
-        None, description="End mark of the model's thinking; the suite's if not given."
-    )
+    stop: tuple[Text, ...] | None = Field(None, description="Stop strings; else the suite's.")
+    answer_after: Text | None = Field(None, description="End mark of thinking; else the suite's.")
     headline: Boolean = Field(
         True,
         description="Whether it counts for the rates over all prompts, or only for those of its category. "
@@ -112,12 +108,8 @@ class Suite(Settings):
     chat_template_kwargs: TemplateValues = Field(
         {}, description="Variables that the chat template reads, such as `enable_thinking: false`."
     )
-    system: Text | None = Field(
-        None, description="System's turn of probes and chats that have none; a template in tasks."
-    )
-    stop: tuple[Text, ...] = Field(
-        (), description="Stop strings, at which an answer to a probe is cut."
-    )
+    system: Text | None = Field(None, description="System's turn of chats that have none.")
+    stop: tuple[Text, ...] = Field((), description="Stop strings of probes.")
     answer_after: Text | None = Field(
         None,
         description="End mark of the model's thinking, such as `</think>`: checks of probes and verifiers "
@@ -129,9 +121,7 @@ class Suite(Settings):
     generation_tasks: dict[Name, AnyGenerationTask] = Field(
         {}, description="Tier5: tasks whose answers are generated and verified, by name."
     )
-    groups: dict[Label, Group] = Field(
-        {}, description="Means over slices or tasks, and over other groups, by name."
-    )
+    groups: dict[Label, Group] = Field({}, description="Means over slices, tasks or groups.")
 
     @model_validator(mode="after")
     def _extends(self) -> "Suite":

@@ -223,6 +223,6 @@ def test_yaml_that_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_yaml_that_is_read(tmp_path: Path) -> None:
     """Dates stay text, a byte order mark is none, and a merged key may be set anew."""
-    text = "\uFEFFa: 2024-01-31\r\nb: &b {x: 1}\r\nc: {<<: *b, x: 2}\r\n"
+    text = "\ufeffa: 2024-01-31\r\nb: &b {x: 1}\r\nc: {<<: *b, x: 2}\r\n"
     expected = {"a": "2024-01-31", "b": {"x": 1}, "c": {"x": 2}}
     assert read_yaml(written(tmp_path, text)) == expected
