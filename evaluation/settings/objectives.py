@@ -25,14 +25,7 @@ class Objective(Settings):
     )
     group: Label | None = Field(None, description="Only slices or tasks of this group.")
     metric: str | None = Field(
-        None,
-        description="Metric that decides it, if not the tier's headline: "
-        + "; ".join(
-            f"for {name} {', '.join(f'`{other}`' for other in tier.others)}"
-            for name, tier in TIERS.items()
-            if tier.others
-        )
-        + ".",
+        None, description="Metric that decides it, if not the headline (docs/measures.md)."
     )
     margin: Fraction = Field(
         ge=0,
