@@ -120,7 +120,7 @@ def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def config_error(error: ValidationError, file: str, root: type[BaseModel]) -> ConfigError:
-    """Return pydantic's report with a line for each key at fault: file, key, pydantic's words, a hint.
+    """Return pydantic's report with a line for each key at fault: file, key, what is wrong.
 
     Args:
         root: The model that was validated.
@@ -133,8 +133,7 @@ def config_error(error: ValidationError, file: str, root: type[BaseModel]) -> Co
             other["loc"][: len(place)] == place for other in mistakes if other is not mistake
         ):
             continue  # pydantic counts the entries without the wrong ones, which it reports, too
-        message = mistake["msg"].removeprefix("Value error, ") + _hint(mistake, root)
-        words.setdefault(_key(place), []).append(message)
+        words.setdefault(_key(place), []).append(_words(mistake, root))
     lines = (": ".join(filter(None, (file, key, " or ".join(words[key])))) for key in words)
     return ConfigError("\n".join(lines))
 
@@ -146,19 +145,19 @@ def _key(place: tuple[int | str, ...]) -> str:
     return ".".join(part for part in shown if not part.endswith("]"))
 
 
-def _hint(mistake: Any, root: type[BaseModel]) -> str:
-    """Return the key or value that was meant, or what there is in place of an earlier version's."""
+def _words(mistake: Any, root: type[BaseModel]) -> str:
+    """Return pydantic's words and the key or value that was meant, or what replaces an earlier version's."""
+    message = str(mistake["msg"]).removeprefix("Value error, ")
     place, context = mistake["loc"], mistake.get("ctx", {})
     expected = context.get("expected_tags") or context.get("expected")
     if mistake["type"] == "extra_forbidden":
-        word, known = str(place[-1]), _keys_at(root, place[:-1])
-        withdrawn = instead("key", word)
-    elif isinstance(expected, str):
-        word, known = str(context.get("tag", mistake["input"])), re.findall("'([^']+)'", expected)
-        withdrawn = instead("value", word)
-    else:
-        return ""
-    return f" ({withdrawn})" if withdrawn else did_you_mean(word, known)
+        word = str(place[-1])
+        return instead("key", word) or message + did_you_mean(word, _keys_at(root, place[:-1]))
+    if isinstance(expected, str):
+        word = str(context.get("tag", mistake["input"]))
+        known = re.findall("'([^']+)'", expected)
+        return instead("value", word) or message + did_you_mean(word, known)
+    return message
 
 
 def _keys_at(root: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
