@@ -15,7 +15,6 @@ from evaluation.prefill.entries import is_current, new_entry, read_meta, write_m
 from evaluation.prefill.sources import FilesRead
 from evaluation.prefill.states import Checksums, are_unchanged, state_of
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import tokenizer_origin
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.check_texts import read_texts
 from evaluation.tokenizers.encoding import bos_ids
@@ -56,7 +55,8 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
         try:
             _fetch(plan, lambda: None if files is None else [state_of(reading, checksums)])
         except SourceError as error:
-            raise SourceError(f"{tokenizer_origin(plan)}: {error}") from error
+            key = plan.tokenizer_key or f"stages.{plan.name}: the tokenizer of its training"
+            raise SourceError(f"{key}: {error}") from error
     return saved_description(read_meta(plan.tokenizer_folder))
 
 

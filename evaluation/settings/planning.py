@@ -160,14 +160,6 @@ def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
         raise config_error(error, f"{origin}: {_TOKENIZER_NAME}", Tokenizer) from None
 
 
-def tokenizer_origin(plan: StagePlan) -> str:
-    """Return where a stage's tokenizer is named: a file or none, and its key."""
-    if plan.tokenizer_key:
-        return plan.tokenizer_key
-    origin, _ = _training_config(plan.config, plan.name, plan.stage, "tokenizer")
-    return f"{origin}: {_TOKENIZER_NAME}"
-
-
 def _sequence_length(config: Config, name: str, stage: Stage) -> int:
     given: int | None = _given(config, stage, "sequence_length")
     if given is not None:
