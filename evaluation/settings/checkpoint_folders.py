@@ -69,7 +69,10 @@ def _of_distinct_steps(listed: tuple[ListedCheckpoint, ...]) -> tuple[ListedChec
 
 _Entry = Annotated[
     ListedCheckpoint,
-    BeforeValidator(lambda written: {"path": written} if isinstance(written, str) else written),
+    BeforeValidator(
+        lambda written: {"path": written} if isinstance(written, str) else written,
+        json_schema_input_type=ListedCheckpoint | str,
+    ),
 ]
 _Listed = Annotated[tuple[_Entry, ...], Field(min_length=1), AfterValidator(_of_distinct_steps)]
 Checkpoints = Annotated[

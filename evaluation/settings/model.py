@@ -67,8 +67,8 @@ def distinct(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     return entries
 
 
-_PathText = Annotated[str, Field(pattern=r"^\P{C}*\S\P{C}*$")]
-"""Text that can be shown, and is not blank."""
+_PathText = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")]
+"""Text without control characters that is not blank."""
 ExpandedPath = Annotated[_PathText, AfterValidator(expand_path), AfterValidator(_find_path)]
 """A path in which environment variables are expanded when it is read; `_find_path` resolves it."""
 OutputPath = Annotated[

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from evaluation.settings.config import validate_config
+from evaluation.settings.config import Config, validate_config
 from evaluation.settings.schema import PAGE, SCHEMAS, keys_page
 from evaluation.settings.suites import Suite
+from evaluation.settings.yaml_files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run `python -m evaluation schema` and commit what it writes"
@@ -56,6 +58,14 @@ def test_every_number_has_bounds_on_both_sides(model: type[BaseModel]) -> None:
     assert [
         k for k, one in numbers.items() if not (below & one.keys() and above & one.keys())
     ] == []
+
+
+def test_editors_accept_what_is_shipped() -> None:
+    for model, folder in ((Config, "config"), (Suite, "task_suites")):
+        validator = Draft202012Validator(model.model_json_schema())
+        validator.check_schema(validator.schema)
+        for path in (ROOT / folder).glob("*.yaml"):
+            assert list(validator.iter_errors(read_yaml(path))) == [], path
 
 
 def test_examples_of_the_readme_are_accepted() -> None:
