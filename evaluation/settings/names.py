@@ -22,19 +22,22 @@ SHARED_FILES = (
 )
 """Files and folders in the results folder, next to the folders of the stages."""
 
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 LABEL = r"^\w([\w .,:/+()-]*[\w.)+])?$"
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)]
+Name = Annotated[str, Field(pattern=f"^{NAME}$", max_length=80)]
 """Name of a stage, slice or task, which becomes the name of a folder."""
 Label = Annotated[str, Field(pattern=LABEL, max_length=80)]
 """Name of a probe, verifier or group, which is only shown."""
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise ValueError for the name of a stage that the workflow has for a rule or a shared file."""
+    """Raise ValueError for a stage that is called like a rule, a shared file or, but for case, another."""
+    taken = {*TARGETS, *PREFILL, *SHARED_FILES}
     for name in names:
-        if name.casefold() in (*TARGETS, *PREFILL, *SHARED_FILES):
-            raise ValueError(f"stages.{name}: the workflow has a rule or file {name!r}; rename it")
+        if name.casefold() in taken:
+            raise ValueError(f"stages.{name}: a rule, file or other stage has this name; rename it")
+        taken.add(name.casefold())
 
 
 def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:

@@ -97,16 +97,6 @@ def test_another_step_of_the_folder_is_a_bridge() -> None:
         assert config.stages["one"].steps in ((20, 30), StepInterval(every=20))
 
 
-@pytest.mark.parametrize("folder", ["r", "r/one/below", "r/scores", "c/one", "link"])
-def test_folders_that_overlap(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Results of another stage, scores and the cache, also through a link."""
-    monkeypatch.chdir(tmp_path)
-    Path("link").symlink_to("r/one")
-    stages = {"one": STAGE, "two": {**STAGE, "results": folder}}
-    assert "stages.two.results" in refusal(validate_config, content({"stages": stages}), "x")
-    validate_config(content({"stages": {**stages, "two": {**STAGE, "results": "r/three"}}}), "x")
-
-
 @pytest.mark.parametrize(("text", "key"), cases("settings/wrong", "training_config"))
 def test_a_training_configuration(tmp_path: Path, text: str, key: str) -> None:
     (tmp_path / "train.yaml").write_text(text)

@@ -14,14 +14,13 @@ from tests.tables import cases, table
 from tests.workflow.paper import Paper, refused
 
 
-@pytest.mark.parametrize(("names", "words"), cases("workflow/names", "refused"))
-def test_refused(tmp_path: Path, names: list[str], words: list[str]) -> None:
+@pytest.mark.parametrize("names", table("workflow/names")["refused"])
+def test_refused(tmp_path: Path, names: list[str]) -> None:
     paper = Paper(tmp_path / "paper", {name: {} for name in names})
     with pytest.raises(ConfigError) as caught:
         load_config(paper.config)
     assert "\n" not in str(caught.value)
-    for word in ["config.yaml: ", *words]:
-        assert word in str(caught.value)
+    assert "config.yaml: stages" in str(caught.value)
 
 
 @pytest.mark.parametrize("names", table("workflow/names")["works"], ids=" ".join)
@@ -48,21 +47,19 @@ def test_all_rules_are_those_that_names_are_checked_against(tmp_path: Path) -> N
     assert shared | {"comparison"} == {*TARGETS, *PREFILL}  # that one only beside other `runs:`
 
 
-@pytest.mark.parametrize(("stages", "top", "words"), cases("workflow/names", "folders"))
+@pytest.mark.parametrize(("stages", "top", "wrong"), cases("workflow/names", "folders"))
 def test_folders(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     stages: dict[str, dict[str, Any]],
     top: dict[str, Any],
-    words: list[str],
+    wrong: str,
 ) -> None:
     paper = Paper(tmp_path / "paper", stages, top)
     (paper.folder / "link").symlink_to("out")
     monkeypatch.chdir(paper.folder)
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=rf"config\.yaml: stages\.{wrong}\.results: "):
         load_config(paper.config)
-    for word in words:
-        assert word in str(caught.value)
 
 
 PATHS = ["""a b:c'd"e%f;g&h#i$ j*k[l]m=n(o)é""", "x//y", "./x", "x/~a"]
@@ -78,5 +75,5 @@ def test_what_snakemake_lets_pass_is_refused(tmp_path: Path) -> None:
     paper = Paper(tmp_path / "paper", {"one": {}})
     paper.config.write_text(paper.config.read_text() + "cache: cache\ncache: other\n")
     said = refused(paper.snakemake("-n"))
-    assert "config.yaml: line" in said
+    assert "config.yaml: not valid YAML" in said
     assert "the key 'cache' stands in line" in said
