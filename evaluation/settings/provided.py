@@ -138,24 +138,17 @@ class ProviderTask(_ByName, ChatSettings):
 
     def settled(self, reported: Mapping[str, Any]) -> SettledTask:
         """Complete the task by what meta.json has under `provider`; the suite's keys come first."""
+        about = {key: getattr(self, key) for key in ("provider", "version", "task", "include_path")}
+        about["task_files"] = reported.get("task_files")
+        metrics = self.metrics or reported["metrics"]
         return SettledTask(
             stop=tuple(reported["stop"]) if self.stop is None else self.stop,
             max_new_tokens=self.max_new_tokens or reported["max_new_tokens"],
             sampling=self.sampling or Sampling(),
-            verifiers={n: self._verifier(n, reported) for n in self.metrics or reported["metrics"]},
+            verifiers={metric: Provided(**about, metric=metric) for metric in metrics},
             primary=self.primary,
             group=self.group,
             answer_after=self.answer_after,
-        )
-
-    def _verifier(self, metric: str, reported: Mapping[str, Any]) -> Provided:
-        return Provided(
-            provider=self.provider,
-            version=self.version,
-            task=self.task,
-            include_path=self.include_path,
-            task_files=reported.get("task_files"),
-            metric=metric,
         )
 
 

@@ -94,8 +94,7 @@ class Suite(Settings):
 
     extends: Label | None = Field(None, description="Suite whose items come first.")
     overrides: dict[Section, dict[str, dict[str, Any]]] = Field(
-        {},
-        description="New values for keys of items that come from `extends`, by section and name.",
+        {}, description="New values for keys of items from `extends`, by section and name."
     )
     attention: Attention = Field(
         "block",
