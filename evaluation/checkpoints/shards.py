@@ -160,13 +160,13 @@ def _slices_pair(
     path: Path, text: str, local_shape: tuple[int, ...], whole_shape: tuple[int, ...]
 ) -> SlicesPair:
     local, _, whole = text.partition("#")
-    regions = _slices(local, local_shape), _slices(whole, whole_shape)
-    sizes = [[stop - start for start, stop in region or ()] for region in regions]
-    if regions[0] is None or regions[1] is None or sizes[0] != sizes[1]:
+    mine, theirs = _slices(local, local_shape), _slices(whole, whole_shape)
+    sizes = [[stop - start for start, stop in region or ()] for region in (mine, theirs)]
+    if mine is None or theirs is None or sizes[0] != sizes[1]:
         raise CheckpointError(
             f"{path}: its slices {text[:80]!r} are not regions of the tensor; copy the file again"
         )
-    return SlicesPair(*regions)
+    return SlicesPair(mine, theirs)
 
 
 def _slices(text: str, shape: tuple[int, ...]) -> Slices | None:
