@@ -60,8 +60,6 @@ class PythonProgram:
     """Folder in which it is started."""
     variables: Mapping[str, str]
     """Environment variables in addition to ours."""
-    listens: bool = False
-    """Whether it reads lines that `Running.tell` writes."""
     hear: Callable[[str], None] | None = None
     """Called with each line of its output, in another thread."""
 
@@ -87,14 +85,12 @@ class PythonProgram:
             yield Running(process, self.hear)
         finally:
             end_group(process)
-            if process.stdin is not None:
-                process.stdin.close()
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
                 [str(self.python), "-m", self.module, *self.arguments],
-                stdin=subprocess.PIPE if self.listens else subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 bufsize=0,
@@ -138,20 +134,6 @@ class Running:
         if code is not None:
             self._reader.join(_LAST_WORDS_SECONDS)
         return ProgramEnd(code, _last_line(self._printed))
-
-    def tell(self, line: str) -> None:
-        """Write a line (without break) to a program that listens, and forget its output so far."""
-        self._printed = b""
-        assert self._process.stdin is not None  # a pipe, as it listens
-        with contextlib.suppress(BrokenPipeError):  # it has ended, which waiting for it will show
-            self._process.stdin.write(line.encode() + b"\n")
-
-    def part_ended(self, mark: str) -> ProgramEnd | None:
-        """Return how a part ended that prints `mark` and an exit code at its end; None if it has not."""
-        before, found, code = self._printed.rpartition(mark.encode())
-        if not found or not code.endswith(b"\n"):
-            return None
-        return ProgramEnd(int(code), _last_line(before))
 
     def _read(self) -> None:
         output = self._process.stdout

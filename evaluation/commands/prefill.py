@@ -13,11 +13,10 @@ from evaluation.commands import (
     chosen_plans,
     configured_plans,
 )
-from evaluation.dependencies.caches import CacheStates, tier_entries
 from evaluation.errors import ConfigError, EvaluationError, SourceError
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS, Tier, TierName
+from evaluation.settings.tiers import TIERS, Tier
 from evaluation.wording import no_such
 
 log = logging.getLogger(__name__)
@@ -121,7 +120,6 @@ def _prefill_stage(
     """Make a stage's entries; return the errors of those that cannot be made, which stop no other."""
     chosen = [selection] if selection else [(TIERS[name], []) for name in plan.tiers]
     entries = [(tier, entry) for tier, names in chosen for entry in _entries(plan, tier, names)]
-    _check_provided(plan, {(tier.name, entry) for tier, entry in entries})
     failed: list[EvaluationError] = []
     for tier, entry in entries:
         try:
@@ -130,20 +128,6 @@ def _prefill_stage(
             log.error("%s; the other entries are made", error)
             failed.append(error)
     return failed
-
-
-def _check_provided(plan: StagePlan, entries: set[tuple[TierName, str]]) -> None:
-    """Raise SourceError, naming all that the stage lacks, if a provider lacks one of these tasks."""
-    from evaluation.prefill.provided import check_provided
-
-    states = CacheStates()
-    late = [e for e in tier_entries(plan) if e.is_provided and states.state(e) != "current"]
-    tasks = {key: plan.provided[key] for e in late if e.tier and (key := (e.tier, e.name))}
-    try:
-        check_provided(plan, [task for key, task in tasks.items() if key in entries])
-    except SourceError:
-        check_provided(plan, tasks.values())
-        raise
 
 
 def _prefill_entry(plan: StagePlan, tier: Tier, entry: str) -> None:

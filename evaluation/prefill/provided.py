@@ -8,7 +8,7 @@ answers, they reveal metrics that give no credit from 0 to 1, such as BLEU.
 import logging
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -18,7 +18,7 @@ from evaluation.prefill.clusters import provided_clusters
 from evaluation.prefill.questions import Question, TaskPrompt, TaskPrompts
 from evaluation.prefill.row_identity import question_identity, row_identity
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Document, RankedQuestion, Rendered, TaskInfo, check, render
+from evaluation.providers.render import Document, RankedQuestion, Rendered, TaskInfo, render
 from evaluation.providers.score import Case, CaseLimits, CaseOutcome, score, verdict_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices, ProviderTask
@@ -39,23 +39,6 @@ def provider_of(plan: StagePlan, task: ProviderTask | ProviderChoices | Provided
     """Return the provider of a task or verifier, with the interpreter and version configured."""
     python = plan.config.providers.python(task.provider)
     return Provider(task.provider, python, task.version, plan.nltk_data)
-
-
-def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoices]) -> None:
-    """Check that providers can render tasks, and that their data is there.
-
-    Raises:
-        SourceError: Tasks or data are missing; names all of them.
-    """
-    asked: dict[Provider, list[dict[str, Any]]] = {}
-    for task in tasks:
-        one = {"task": task.task, "include_path": _absolute(task.include_path)}
-        asked.setdefault(provider_of(plan, task), []).append(one)
-    problems = [
-        check(who, {"tasks": a, "mirrors": dict(plan.config.mirrors)}) for who, a in asked.items()
-    ]
-    if any(problems):
-        raise SourceError("; ".join(filter(None, problems)))
 
 
 def _rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> dict[str, Any]:

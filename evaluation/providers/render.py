@@ -1,16 +1,12 @@
 """A provider's task, rendered by its program: its documents, and settings for completing them."""
 
-import tempfile
-import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from evaluation.errors import SourceError
-from evaluation.interpreters import refusal
-from evaluation.providers.program import Provider, run
+from evaluation.providers.program import Provider
 
 SECONDS = 3600.0
 """Longest time for rendering a task, which may have to be downloaded first."""
@@ -22,7 +18,7 @@ class Turn(BaseModel):
 
 
 class Document(BaseModel):
-    """A line of documents.jsonl."""
+    """A document whose answers are generated."""
 
     id: str
     part: str
@@ -33,7 +29,7 @@ class Document(BaseModel):
 
 
 class RankedQuestion(BaseModel):
-    """A line of documents.jsonl for a task that ranks choices."""
+    """A document whose choices are ranked."""
 
     id: str
     part: str
@@ -65,7 +61,7 @@ class ReadSource(BaseModel):
 
 
 class TaskInfo(BaseModel):
-    """The task's meta.json."""
+    """What the reply says of the task."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -100,62 +96,39 @@ def render(
 
     Args:
         key: Key of the suite that names the task, for errors.
-        request: Content of request.json without the kind.
+        request: The request without the kind.
         line: `Document` for prompts, `RankedQuestion` for choices.
         seconds: Longest time that the program may take.
 
     Raises:
         SourceError: The provider refuses the task, or its program fails.
     """
-    asked = {**request, "kind": "choices" if line is RankedQuestion else "generative"}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if refused := _refusal(provider, f"{key}: ", "render", folder, asked, seconds):
-            raise SourceError(f"{key}: {refused}")
-        return _read(provider, key, folder, line)
-
-
-def check(provider: Provider, request: dict[str, Any]) -> str | None:
-    """Return a sentence on the tasks that cannot be rendered and on missing data; None without any.
-
-    Args:
-        request: `tasks` and `mirrors`, as the contract describes them.
-
-    Raises:
-        SourceError: The provider's program fails.
-    """
-    with tempfile.TemporaryDirectory() as name:
-        return _refusal(provider, "", "check", Path(name), request, SECONDS)
-
-
-def _refusal(
-    provider: Provider, key: str, verb: str, folder: Path, request: dict[str, Any], seconds: float
-) -> str | None:
-    """Run a verb; return the sentence with which the program refuses the request, if it does."""
-    end = time.monotonic() + seconds
-    ended = run(provider, verb, folder, request, lambda: time.monotonic() < end)
-    if (refused := refusal(folder)) is not None:
-        return refused
+    kind = "choices" if line is RankedQuestion else "generative"
+    replies, ended = provider.ask({"include_path": None, **request, "kind": kind}, seconds)
+    reply = replies[0] if replies else {}
+    if "refused" in reply:
+        raise SourceError(f"{key}: {reply['refused']}")
     if ended.code is None:
         raise SourceError(
-            f"{key}{provider.title} was not done after {seconds:g} seconds; see whether its "
+            f"{key}: {provider.title} was not done after {seconds:g} seconds; see whether its "
             "dataset can be reached, or name a local copy under `mirrors`"
         )
     if ended.code != 0:
-        raise SourceError(f"{key}{provider.title} failed; its program {ended}")
-    return None
-
-
-def _read(provider: Provider, key: str, folder: Path, model: type[Line]) -> Rendered[Line]:
-    try:
-        info = TaskInfo.model_validate_json((folder / "meta.json").read_bytes())
-        lines = (folder / "documents.jsonl").read_text(encoding="utf-8").splitlines()
-        documents = [model.model_validate_json(line) for line in lines]
-    except (OSError, ValidationError, UnicodeDecodeError) as error:
-        what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise SourceError(
-            f"{key}: {provider.title} wrote no valid rendered task ({what}); run its program by "
-            f"hand, or install it again by `{provider.install}`"
+            f"{key}: {provider.title} failed; its program {ended}; if its data cannot be had, name a "
+            "local copy under `mirrors`"
+        )
+    return _read(provider, key, reply, line)
+
+
+def _read(provider: Provider, key: str, reply: dict[str, Any], model: type[Line]) -> Rendered[Line]:
+    try:
+        info = TaskInfo.model_validate(reply.get("info"))
+        documents = [model.model_validate(line) for line in reply.get("documents", ())]
+    except ValidationError as error:
+        raise SourceError(
+            f"{key}: {provider.title} wrote no valid rendered task ({error.errors()[0]['msg']}); install it "
+            f"again by `{provider.install}`"
         ) from None
     if (sentence := provider.other_version(info.version)) is not None:
         raise SourceError(f"{key}: {sentence}")

@@ -14,8 +14,7 @@ from evaluation.dependencies.caches import CacheEntry, CacheStates
 from evaluation.errors import SourceError
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.providers.adapters.contract import RefusedTask
-from evaluation.providers.adapters.data import read_mirrors
-from evaluation.providers.adapters.mirror_files import mirrored_files, status_of
+from evaluation.providers.adapters.mirror_files import read_mirrors, status_of
 from evaluation.settings.plan import StagePlan
 from tests.prefill.test_sources import ROWS, jsonl, parquet, saved_dict
 from tests.providers.conftest import Installed
@@ -23,8 +22,9 @@ from tests.workflow.world import World, want_answers
 
 
 @pytest.fixture(autouse=True)
-def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def as_before(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     datasets.disable_progress_bars()
+    monkeypatch.chdir(tmp_path_factory.mktemp("program"))
     monkeypatch.setattr(datasets, "load_dataset", datasets.load_dataset)
 
 
@@ -52,9 +52,9 @@ LAYOUTS: dict[str, tuple[Callable[[Path], object], str | None, list[str]]] = {
     ),
     "the only folder": (lambda root: parquet(root / "main/test.parquet"), None, ["test.parquet"]),
     "packed": (
-        lambda root: [packed(root / "c/test.jsonl.zst"), packed(root / "c/train.json.gz")],
+        lambda root: [packed(root / "c/test.jsonl.gz"), packed(root / "c/train.json.gz")],
         "c",
-        ["test.jsonl.zst", "train.json.gz"],
+        ["test.jsonl.gz", "train.json.gz"],
     ),
     "saved": (lambda root: saved_dict(root / "c"), "c", ["dataset_dict.json", "state.json"]),
 }
@@ -74,29 +74,28 @@ def test_what_is_read_is_recorded(layout: str, tmp_path: Path) -> None:
     assert all(status_of(Path(path)) == status for path, status in read["files"])
 
 
-@pytest.mark.parametrize("ending", ["parquet", "jsonl.zst", "json.gz"])
-def test_a_mirror_of_one_file_is_one_split(ending: str, tmp_path: Path) -> None:
-    path = tmp_path / f"rows.{ending}"
-    parquet(path) if ending == "parquet" else packed(path)
-    for whole in (True, False):
-        record = read_mirrors({"a/b": str(path)})
-        splits = datasets.load_dataset("a/b", "c")
-        test = splits["test"] if whole else datasets.load_dataset("a/b", "c", split="test")
-        assert list(test) == ROWS
-        assert record["read"][0]["files"] == [(str(path), status_of(path))]
-        with pytest.raises(
-            RefusedTask, match=r"is one file, which cannot be both 'test' and 'train'"
-        ):
-            splits["train"] if whole else datasets.load_dataset("a/b", "c", split="train")
-
-
-def test_what_a_mirror_lacks_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("names", "config", "said"),
+    [
+        ([], "c", r"has no configuration 'c'; put its splits at .*/c/<split>"),
+        (["train.parquet"], None, "has no split 'test', only train; add it"),
+        (
+            ["test-00000-of-00002.parquet", "test-00000-of-00001.parquet"],
+            None,
+            "test-00000-of-00001.*test-00000-of-00002.* are not all parts of one copy",
+        ),
+        (["test-00001-of-00002.parquet"], None, "are not all parts of one copy"),
+        (["test.parquet", "data/test.parquet"], None, "are not all parts of one copy"),
+    ],
+)
+def test_what_a_mirror_lacks_or_has_twice_is_refused(
+    names: list[str], config: str | None, said: str, tmp_path: Path
+) -> None:
+    for name in names:
+        parquet(tmp_path / name)
     read_mirrors({"a/b": str(tmp_path)})
-    with pytest.raises(
-        RefusedTask, match=r"has no configuration 'c'; put its splits at .*/c/<split>"
-    ):
-        datasets.load_dataset("a/b", "c")
-    assert mirrored_files(tmp_path, "c") == []
+    with pytest.raises(RefusedTask, match=said):
+        datasets.load_dataset("a/b", config, split="test")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import os
 import re
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -96,7 +95,6 @@ def test_programs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(program, "_MODULE", "tests.shipped.unrefused")
-    monkeypatch.setattr(program, "_servers", threading.local())
     task = generation_task(suite, name)
     asked = {"task": theirs, "chat": task.chat, "num_fewshot": shots, "limit": 9}
     rendered = render(provided(provider), "x", asked | {"mirrors": mirrors}, Document)

@@ -1,216 +1,130 @@
-"""The contract between this package and a provider, one program with three verbs.
+"""The contract between this package and a provider's program.
 
-    python -m evaluation.providers.adapters.<provider> check FOLDER
-    python -m evaluation.providers.adapters.<provider> render FOLDER
-    python -m evaluation.providers.adapters.<provider> score FOLDER
-    python -m evaluation.providers.adapters.<provider> serve
+    python -m evaluation.providers.adapters.<provider> REQUEST REPLY
 
-`serve` imports the provider's libraries, and reads lines `["render", "FOLDER"]`. It runs each in a fork
-and then prints a zero byte, the folder and the exit code.
+REQUEST is a JSON object: `task` (the provider's name of a task or group) and `include_path` (a user's
+task files, or null). A reply of one line `{"refused": sentence}` refuses it.
 
-`FOLDER/request.json` holds the request: `task`, `include_path` (a user's task files, or null),
-`kind` (`generative` or `choices`), `chat`, `num_fewshot`, `limit` and `mirrors`; for `score` also
-`memory_mb` and `task_files`. A verb that refuses writes `FOLDER/refused.json` with a sentence and exits
-with 3.
+To render the task, it has `kind` (`generative` or `choices`), `chat`, `num_fewshot`, `limit` and
+`mirrors`. The reply is one line, `{"info": …, "documents": […]}`. A document has an `id`, unique in the
+task, and a `part`, the task that it belongs to where a group was requested; and for generated answers
 
-`check` takes `tasks`, each with `task` and `include_path`, and `mirrors`. Before anything is rendered,
-it refuses tasks that the provider lacks, and data that neither a mirror nor the hub has.
-
-`render` writes `documents.jsonl`, a line for each document:
-
-    id            unique in the task
-    part          the task that it belongs to, where a group of tasks was requested
     prompt        text, or null where there are messages
     messages      turns of a chat, or null
-    document      the data that `score` needs to verify a completion, as JSON
+    document      the data that verify a completion, as JSON
     gold          a text that answers it, or null
 
-For ranked choices, it writes instead of prompt, messages, document and gold:
+or for ranked choices
 
     choices       candidates: pairs of a context and the continuation that is ranked
     unconditional the same without the question, or null
     right         index of the right one
     fields        texts and whole numbers of its row, by which a suite may group questions
 
-At last it writes `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`,
-`documents` (how many there are in all), `datasets` (where each came from), and `read`: `dataset`,
-`config` and `files` of each, every file with its `data.status_of` before it was read; null for the
-hub. `read` lists a user's task files as `kind: tasks`, with their checksum in `task_files`.
+`info` has `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`, `documents` (how many
+there are in all), `datasets` (where each came from), `task_files` (checksum of a user's task files) and
+`read`: `dataset`, `config` and `files` of each dataset, every file with its status before it was read
+(null for the hub), and a user's task files as `kind: tasks`.
 
-`score` reads `cases.jsonl` (lines of `number`, `document`, `completion`) and writes `scores.jsonl`,
-a line as soon as it has one: first `{"ready": true, "version": …}`, then
-`{"number": 0, "scores": {metric: …}}` or `{"number": 0, "error": "…"}`. A score is a number, or a list
-with one per instruction.
+To score completions, it has `cases`, pairs of such a `document` and a completion, `task_files`, and
+`seconds` and `memory_mb` for one case. The reply is a line `{"version": …}` and, as soon as there is one,
+a line for each case in order: `{"scores": {metric: …}}` or `{"error": …}`. A score is a number, or a list
+with one per instruction. A case that takes longer ends the program by SIGALRM.
 """
 
-import contextlib
-import ctypes
-import difflib
-import importlib
 import json
-import os
 import random
-import resource
 import signal
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-REFUSED = 3
-"""Exit code of a verb that refuses."""
+from evaluation.children import limit_memory
+
+START_SECONDS = 600.0
+"""Time for the program to import its libraries and build a task for scoring."""
 
 Line = dict[str, Any]
 
-
-Score = Callable[[Any, str], Mapping[str, Any]]
+Score = Callable[[Line, str], Mapping[str, Any]]
 """Takes a document and a completion; returns scores by metric."""
-
-_NO_USE = (
-    *("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"),
-    *("os.fork", "os.forkpty", "os.posix_spawn", "pickle.find_class"),
-)
-"""Audit events that scorers may not raise: connections, processes, unpickling."""
 
 
 class RefusedTask(Exception):
     """The task cannot be used; the text is a sentence for the user."""
 
 
-def not_supported(name: str, title: str, why: str) -> RefusedTask:
+def not_supported(name: str, why: str) -> RefusedTask:
     """Build the refusal of a task; `why` is the reason, the words after "as"."""
-    return RefusedTask(f"{name} of {title} is not supported, as {why}")
+    return RefusedTask(f"{name} is not supported, as {why}")
 
 
-def no_such_task(title: str, name: str, known: Iterable[str], what: str = "task") -> RefusedTask:
+def no_such_task(name: str, known: Iterable[str]) -> RefusedTask:
     """Build the refusal of a name that a provider lacks, with the names most like it."""
-    near = difflib.get_close_matches(name, list(known), n=3)
+    near = get_close_matches(name, list(known), n=3)
     hint = f"; did you mean {', '.join(near)}?" if near else ""
-    return RefusedTask(f"{title} has no {what} {name!r}{hint}")
+    return RefusedTask(f"it has no task {name!r}{hint}")
 
 
-def one_line(error: BaseException) -> str:
-    """Return the text of an exception in one line of at most 300 characters."""
-    return " ".join(str(error).split())[:300]
-
-
-def main(
-    package: str,
-    render: Callable[[Line, Path], Line],
-    scorer: Callable[[Line, list[Line]], Score],
-    check: Callable[[Line], None],
-    libraries: Iterable[str],
-) -> None:
-    """Run the verb of the command line.
+def main(package: str, render: Callable[[Line], Line], scorer: Callable[[Line], Score]) -> None:
+    """Answer the request of the command line.
 
     Args:
-        package: The provider's package, whose version is recorded.
-        render: Renders a request into a folder; returns the content of meta.json.
-        scorer: Returns the function that scores completions, for a request and its cases.
-        check: Raises RefusedTask for tasks that cannot be rendered.
-        libraries: Modules that `serve` imports.
+        package: The provider's package, whose version is reported.
+        render: Returns the reply to a request to render, without the version.
+        scorer: Returns the function that scores completions, for a request to score.
     """
-    verb, place = served(libraries) if sys.argv[1] == "serve" else sys.argv[1:]
-    folder = Path(place)
-    request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
-    try:
-        if verb == "check":
-            check(request)
-        elif verb == "render":
-            content = render(request, folder)
-            _write(folder / "meta.json", {"version": version(package), **content})
-        else:
-            _score(folder, request, scorer, package)
-    except RefusedTask as error:
-        _refuse(folder, str(error))
-    except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] != package:
-            raise
-        _refuse(
-            folder,
-            f"{sys.executable} has no {package}; set `providers.{package}` to the Python of an environment "
-            "that has it, which `make providers` makes",
-        )
-
-
-def served(libraries: Iterable[str]) -> tuple[str, str]:
-    """Wait for requests; fork for each, and return verb and folder only in the forks.
-
-    The libraries are imported once, before the first request.
-    """
-    for library in libraries:
-        with contextlib.suppress(Exception):  # the verb itself shows what is missing
-            importlib.import_module(library)
-    prctl = ctypes.CDLL(None).prctl
-    while line := sys.stdin.readline():
-        verb, folder = json.loads(line)
-        if (child := os.fork()) == 0:
-            prctl(1, signal.SIGKILL)  # it ends with its parent
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            os.chdir(folder)
-            return verb, folder
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        print(f"\0{folder} {code}", flush=True)
-    sys.exit()
-
-
-def _refuse(folder: Path, sentence: str) -> NoReturn:
-    _write(folder / "refused.json", {"sentence": sentence})
-    sys.exit(REFUSED)
+    request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    with open(sys.argv[2], "w", encoding="utf-8", buffering=1) as file:
+        try:
+            if "cases" in request:
+                _score(request, scorer, package, lambda line: print(json.dumps(line), file=file))
+            else:
+                reply = render(request)
+                reply["info"]["version"] = version(package)
+                print(json.dumps(reply, allow_nan=False), file=file)
+        except RefusedTask as error:
+            print(json.dumps({"refused": str(error)}), file=file)
 
 
 def _score(
-    folder: Path, request: Line, scorer: Callable[[Line, list[Line]], Score], package: str
+    request: Line, scorer: Callable[[Line], Score], package: str, put: Callable[[Line], object]
 ) -> None:
-    cases = list(read_lines(folder / "cases.jsonl"))
-    count_computing()
-    score = scorer(request, cases)
-    _limit_memory(request["memory_mb"])
-    with open(folder / "scores.jsonl", "a", encoding="utf-8") as file:
-        _put(file, {"ready": True, "version": version(package)})
-        sys.addaudithook(_forbid)
-        for case in cases:
-            _put(file, {"number": case["number"], **_outcome(score, case)})
+    limit = signal.setitimer  # the kernel ends a program whose metric hangs in native code, too
+    _count_computing()
+    limit(signal.ITIMER_REAL, START_SECONDS)
+    score = scorer(request)
+    limit_memory(request["memory_mb"] << 20)
+    put({"version": version(package)})
+    for document, completion in request["cases"]:
+        limit(signal.ITIMER_REAL, request["seconds"])
+        try:
+            given = score(json.loads(json.dumps(document)), completion)  # metrics write into it
+            line: Line = {"scores": {name: _plain(value) for name, value in given.items()}}
+        except Exception as error:  # noqa: BLE001 - a provider's metrics raise what they like
+            line = {"error": f"{type(error).__name__}: {error}"}
+        put(line)
 
 
-def count_computing() -> None:
+def _count_computing() -> None:
     """Make alarms, by which metrics limit their time, count seconds of computing from now on.
 
     By the clock, a busy machine would stop right answers, which metrics would count as wrong.
     """
-    handle = signal.signal
+    handle, start = signal.signal, signal.setitimer
 
-    def alarm(seconds: int) -> int:
-        return int(signal.setitimer(signal.ITIMER_PROF, seconds)[0])
+    def timer(which: int, *seconds: float) -> Any:
+        return start(signal.ITIMER_PROF if which == signal.ITIMER_REAL else which, *seconds)
 
     def handle_computing(number: int, handler: Any) -> Any:
         return handle(signal.SIGPROF if number == signal.SIGALRM else number, handler)
 
-    signal.alarm, signal.signal = alarm, handle_computing  # type: ignore[assignment]
-
-
-def _outcome(score: Score, case: Line) -> Line:
-    try:
-        document = json.loads(json.dumps(case["document"]))  # metrics write into it
-        scores = score(document, case["completion"])
-        return {"scores": {name: _plain(value) for name, value in scores.items()}}
-    except Exception as error:  # noqa: BLE001 - a provider's metrics raise what they like
-        if isinstance(error, MemoryError):
-            os._exit(77)  # this process cannot be trusted any more
-        return {"error": f"{type(error).__name__}: {error}"}
-
-
-def _forbid(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in _NO_USE and not (event == "socket.connect" and isinstance(arguments[1], str)):
-        raise PermissionError(f"a scorer may not use {event}")
-
-
-def _limit_memory(megabytes: int) -> None:
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (used + megabytes * 1024**2, hard))
+    signal.setitimer, signal.signal = timer, handle_computing  # type: ignore[assignment]
+    signal.alarm = lambda seconds: int(timer(signal.ITIMER_REAL, seconds)[0])
 
 
 def _plain(value: Any) -> Any:
@@ -219,12 +133,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return float(value) if isinstance(value, int | float) else f"<{type(value).__name__}>"
-
-
-def read_lines(path: Path) -> Iterator[Line]:
-    """Yield the JSON values of a file of lines."""
-    with open(path, encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
 
 
 def seed(text: str) -> None:
@@ -237,12 +145,27 @@ def seed(text: str) -> None:
         langdetect.DetectorFactory.seed = 0
 
 
-def _put(file: Any, line: Line) -> None:
-    file.write(json.dumps(line) + "\n")
-    file.flush()
+def check_section(name: str, kind: str, *, ranks: bool) -> None:
+    """Raise RefusedTask for a task of the other section of a suite than it was requested under."""
+    if ranks != (kind == "choices"):
+        what = (
+            "choices; put it under `tasks`"
+            if ranks
+            else "no choices; put it under `generation_tasks`"
+        )
+        raise RefusedTask(f"{name} ranks {what}")
 
 
-def _write(path: Path, content: Line) -> None:
-    aside = path.with_suffix(".tmp")
-    aside.write_text(json.dumps(content), encoding="utf-8")
-    aside.rename(path)
+def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
+    """Return the stop strings that all parts of a task share; raise RefusedTask if they differ."""
+    first, *others = stops.values()
+    if any(other != first for other in others):
+        raise RefusedTask("its parts have different stop strings; name each part as a task")
+    return first
+
+
+def plain_fields(row: Mapping[str, object]) -> Line:
+    """Return the texts and whole numbers of a row and its `metadata`, which JSON can hold."""
+    fields = {name: value for name, value in row.items() if isinstance(value, str | int)}
+    more = row.get("metadata")
+    return fields | ({"metadata": plain_fields(more)} if isinstance(more, dict) else {})

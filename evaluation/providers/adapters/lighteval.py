@@ -1,7 +1,11 @@
-"""Tasks of lighteval: its prompts and its metrics, without its registry, pipeline and models."""
+"""Tasks of lighteval: its prompts and its metrics, without its registry, pipeline and models.
 
+Its registry imports modules that access the network and unpickle answers, so only the others are imported.
+"""
+
+import importlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,73 +13,119 @@ from evaluation.providers.adapters.contract import (
     Line,
     RefusedTask,
     Score,
-    main,
-    not_supported,
-    seed,
-)
-from evaluation.providers.adapters.data import check_tasks, read_mirrors
-from evaluation.providers.adapters.lighteval_tasks import TITLE, find_configs
-from evaluation.providers.adapters.mirror_files import find_mirror
-from evaluation.providers.adapters.rendering import (
     check_section,
     common_stop,
+    main,
+    no_such_task,
+    not_supported,
     plain_fields,
-    write_documents,
+    seed,
 )
-from evaluation.providers.adapters.task_files import read_user_files
+from evaluation.providers.adapters.mirror_files import read_mirrors
+from evaluation.providers.adapters.task_files import check_user_files
 
-_OTHER_MODELS = ("BertScore", "BLEURT", "Faithfulness")
+_OTHER = "its metric asks another model"
+
+_REFUSED = {
+    "lcb": "its metric runs the programs that a model writes, and unpickles their tests",
+    "tiny": "its metric unpickles what it downloads",
+    "mtbench": "it has several turns, and its metric asks another model",
+    "mixeval": _OTHER,
+    "simpleqa": _OTHER,
+    "aaomniscience": _OTHER,
+    "hle": _OTHER,
+    "slrbench": "its metric runs the programs that a model writes",
+}
+"""Beginnings, without `_`, of the names of tasks and modules that are not imported."""
+
+_MODELS = {"BertScore", "BLEURT", "Faithfulness"}
 """Metrics that are models."""
 
 _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_name", "id")
 """Fields of a document that metrics read."""
 
 
-def _check(request: Line) -> None:
-    """Refuse tasks that lighteval lacks, and data that is not available."""
-    check_tasks(request, _absent)
-
-
-def _absent(request: Line) -> list[str]:
-    read = [str(config.hf_repo) for config in find_configs(request).values()]
-    return [dataset for dataset in read if find_mirror(dataset, request["mirrors"]) is None]
-
-
-def _render(request: Line, folder: Path) -> Line:
-    """Render a task of lighteval."""
-    files = read_user_files(request)
+def render(request: Line) -> Line:
+    """Render a task: its documents, and `info` on it."""
+    files = check_user_files(request)
     sources = read_mirrors(request["mirrors"])
-    configs = find_configs(request)
+    kind, configs = request["kind"], _configs(request)
     documents: list[Line] = []
+    metrics: dict[str, Any] = {}
     total = 0
     for name, config in configs.items():
         config.num_fewshots = request["num_fewshot"] or 0
-        _check_measured(name, config)
-        check_section(name, request["kind"], ranks=_ranks(config))
-        choices = request["kind"] == "choices"
-        if not choices:
-            _metrics(name, config)
-        docs = _docs(name, config)
-        rendered = list(
-            _choices(name, docs) if choices else _documents(name, docs, request["chat"])
-        )
-        total += len(rendered)
-        documents += rendered[: request["limit"]]
-    write_documents(folder, documents)
+        check_section(name, kind, ranks=_ranks(name, config))
+        metrics |= _metrics(name, config) if kind == "generative" else {}
+        lines = _documents(name, config, kind, request["chat"])
+        total += len(lines)
+        documents += lines[: request["limit"]]
     sources["read"] += files.pop("read")
-    facts = {"kind": request["kind"], "documents": total, **sources, **files}
-    return {**_meta(configs, request["kind"]), **facts}
+    about = {"kind": kind, "documents": total, "metrics": _directions(metrics)}
+    return {"info": {**_info(configs, kind), **about, **sources, **files}, "documents": documents}
 
 
-def _scorer(request: Line, cases: list[Line]) -> Score:
+def _configs(request: Line) -> dict[str, Any]:
+    """Return the requested task, or the tasks whose names begin with its name and a colon, by name.
+
+    Raises:
+        RefusedTask: There is none, or it is not supported.
+    """
+    import lighteval.tasks
+    import nltk
+
+    nltk.download = lambda *_, **__: True  # modules download its data when they are imported
+    name, own = request["task"], request["include_path"]
+    seed(f"{name}/data")
+    if own is None and (why := _refusal(name)):
+        raise not_supported(name, why)
+    table = _own_table(own) if own is not None else {}
+    folder = Path(lighteval.tasks.__path__[0]) / "tasks"
+    for path in [] if table else sorted([*folder.glob("*.py"), *folder.glob("*/main.py")]):
+        module = ".".join(path.relative_to(folder).with_suffix("").parts)
+        if not _refusal(module):
+            table |= _table(module)
+    matching = {key: c for key, c in table.items() if key == name or key.startswith(f"{name}:")}
+    if not matching:
+        raise no_such_task(name, table)
+    return {name: matching[name]} if name in matching else matching
+
+
+def _refusal(name: str) -> str | None:
+    plain = name.replace("_", "")
+    return next((why for begin, why in _REFUSED.items() if plain.startswith(begin)), None)
+
+
+def _table(module: str) -> dict[str, Any]:
+    package = "lighteval.tasks.tasks"
+    if module == "ifbench.main":  # otherwise each of its instructions would install a spaCy model
+        instructions: Any = importlib.import_module(f"{package}.ifbench.instructions")
+        instructions.RESOURCES_DOWNLOADED = True
+    loaded = importlib.import_module(f"{package}.{module}")
+    return {config.name: config for config in getattr(loaded, "TASKS_TABLE", ())}
+
+
+def _own_table(path: str) -> dict[str, Any]:
+    """Return a user's tasks, which their module lists under `TASKS_TABLE`."""
+    from lighteval.tasks.registry import Registry
+
+    try:
+        return {task.name: task for task in Registry.create_custom_tasks_module(path).TASKS_TABLE}
+    except Exception as error:  # noqa: BLE001 - the code is anyone's
+        what = f"{type(error).__name__}: {error}"
+        raise RefusedTask(f"{path} is no Python file that lists tasks ({what})") from None
+
+
+def scorer(request: Line) -> Score:
     """Return the function that scores completions by the task's metrics."""
-    read_user_files(request)
-    configs = find_configs(request)
-    metrics = {name: _metrics(name, config) for name, config in configs.items()}
-    return lambda document, completion: _scores(metrics[document["part"]], document, completion)
+    check_user_files(request)
+    metrics = {name: _metrics(name, config) for name, config in _configs(request).items()}
+    return lambda document, completion: _scores(
+        metrics[document["part"]], document["doc"], completion
+    )
 
 
-def _scores(metrics: Mapping[str, Any], document: Line, completion: str) -> Line:
+def _scores(metrics: Mapping[str, Any], fields: Line, completion: str) -> Line:
     from lighteval.models.model_output import ModelResponse
     from lighteval.tasks.requests import Doc
     from lighteval.utils.utils import remove_reasoning_tags
@@ -83,11 +133,11 @@ def _scores(metrics: Mapping[str, Any], document: Line, completion: str) -> Line
     answer_text = remove_reasoning_tags(completion, [("<think>", "</think>")])
     scores: Line = {}
     for metric in metrics.values():
-        doc = Doc(**json.loads(json.dumps(document["doc"])))  # metrics write into it
-        seed(json.dumps(document["doc"], sort_keys=True))
+        doc = Doc(**json.loads(json.dumps(fields)))  # metrics write into it
+        seed(json.dumps(fields, sort_keys=True))
         answer = ModelResponse(text=[completion], text_post_processed=[answer_text])
-        for name, value in metric.compute_sample(doc=doc, model_response=answer).items():
-            scores[_plain_name(name)] = value
+        given = metric.compute_sample(doc=doc, model_response=answer)
+        scores |= {_plain_name(name): value for name, value in given.items()}
     return scores
 
 
@@ -98,153 +148,119 @@ def _plain_name(metric: str) -> str:
 
 def _metrics(name: str, config: Any) -> dict[str, Any]:
     """Return the metrics of a single sample by name; raise RefusedTask if there are none."""
-    from lighteval.metrics.metrics_sample import (
-        AvgAtN,
-        GPassAtK,
-        JudgeLLM,
-        MajAtN,
-        PassAtK,
-        SampleLevelComputation,
-    )
+    from lighteval.metrics import metrics_sample as kinds
     from lighteval.tasks.requests import SamplingMethod
 
     metrics: dict[str, Any] = {}
     why = "it measures likelihoods of more than one kind"
     for metric in config.metrics:
         judge = metric.sample_level_fn
-        if isinstance(judge, JudgeLLM):
-            raise not_supported(name, TITLE, "its metric asks another model")
+        if isinstance(judge, kinds.JudgeLLM):
+            raise not_supported(name, _OTHER)
         if metric.category != SamplingMethod.GENERATIVE:
             continue
-        if isinstance(judge, MajAtN | GPassAtK):
+        if isinstance(judge, kinds.MajAtN | kinds.GPassAtK):
             why = "its metric judges several samples of a prompt together"
-        elif type(judge).__name__ in _OTHER_MODELS:
+        elif type(judge).__name__ in _MODELS:
             why = "its metric is another model"
-        elif metric.batched_compute or not isinstance(judge, SampleLevelComputation):
+        elif metric.batched_compute or not isinstance(judge, kinds.SampleLevelComputation):
             why = "its metric judges all prompts together"
         else:
-            if isinstance(judge, PassAtK | AvgAtN):
+            if isinstance(judge, kinds.PassAtK | kinds.AvgAtN):
                 judge.n = 1
-            if isinstance(judge, PassAtK):
+            if isinstance(judge, kinds.PassAtK):
                 judge.k = 1
             metrics[str(metric.metric_name)] = metric
     if not metrics:
-        raise not_supported(name, TITLE, why)
+        raise not_supported(name, why)
     return metrics
 
 
-def _check_measured(name: str, config: Any) -> None:
-    """Refuse a task that neither ranks choices nor generates anything."""
+def _ranks(name: str, config: Any) -> bool:
+    """Return whether a task measures only the likelihoods of choices; raise RefusedTask if of one text."""
     from lighteval.metrics.sample_preparator import TargetPerplexityPreparator
     from lighteval.tasks.requests import SamplingMethod
 
-    why = None
-    if {metric.category for metric in config.metrics} == {SamplingMethod.PERPLEXITY}:
-        why = "it measures the perplexity of a given text; make its text a slice"
-    elif all(isinstance(m.sample_level_fn, TargetPerplexityPreparator) for m in config.metrics):
-        why = "it scores one given continuation, so that it ranks and generates nothing"
-    if why is not None:
-        raise not_supported(name, TITLE, why)
+    kinds = {metric.category for metric in config.metrics}
+    given = [isinstance(m.sample_level_fn, TargetPerplexityPreparator) for m in config.metrics]
+    if kinds == {SamplingMethod.PERPLEXITY} or all(given):
+        raise not_supported(name, "it measures the likelihood of one given text")
+    return kinds == {SamplingMethod.LOGPROBS}
 
 
-def _ranks(config: Any) -> bool:
-    """Return whether a task measures only the likelihoods of choices."""
-    from lighteval.tasks.requests import SamplingMethod
-
-    return {metric.category for metric in config.metrics} == {SamplingMethod.LOGPROBS}
-
-
-def _docs(name: str, config: Any) -> list[Any]:
+def _documents(name: str, config: Any, kind: str, chat: bool) -> list[Line]:
     """Return documents in the dataset's order; raise RefusedTask for images or several turns."""
     import datasets
     from lighteval.tasks import lighteval_task
+    from lighteval.tasks.prompt_manager import PromptManager
 
     lighteval_task.load_dataset = datasets.load_dataset  # its import bound the hub's function
     task = lighteval_task.LightevalTask(config)
-    make = task.formatter
+    make, prompts = task.formatter, PromptManager(use_chat_template=chat)
 
     def seeded(row: Any, task_name: str) -> Any:
         seed(f"{name}/{row['__index']}")  # some tasks shuffle the choices of a question
         return make(row, task_name)
 
     task.formatter = seeded
-    docs = sorted(task.get_docs(), key=lambda doc: int(doc.id))
-    for doc in docs:
+    lines = []
+    for doc in sorted(task.get_docs(), key=lambda doc: int(doc.id)):
         if not isinstance(doc.query, str) or "multi_turn_queries" in (doc.specific or {}):
-            raise not_supported(name, TITLE, "it has several turns")
+            raise not_supported(name, "it has several turns")
         if doc.images:
-            raise not_supported(name, TITLE, "it asks about images")
-    return docs
+            raise not_supported(name, "it asks about images")
+        place = f"{name}/{doc.id}"
+        more = _choices(place, doc, prompts) if kind == "choices" else _prompt(name, doc, prompts)
+        lines.append({"id": place, "part": name, **more})
+    return lines
 
 
-def _choices(name: str, docs: list[Any]) -> Iterator[Line]:
-    from lighteval.tasks.prompt_manager import PromptManager
-
-    prompts = PromptManager()
-    for doc in docs:
-        right = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
-        if len(right) != 1:
-            raise RefusedTask(f"{name}/{doc.id} has {len(right)} right choices")
-        if len(doc.choices) < 2:
-            raise RefusedTask(f"{name}/{doc.id} has only one choice, so there is nothing to rank")
-        context, alone = prompts.prepare_prompt(doc), doc.unconditioned_query
-        yield {
-            "id": f"{name}/{doc.id}",
-            "part": name,
-            "choices": [[context, choice] for choice in doc.choices],
-            "unconditional": alone and [[alone, choice] for choice in doc.choices],
-            "right": right[0],
-            "fields": plain_fields({"query": doc.query, **(doc.specific or {})}),
-        }
-
-
-def _documents(name: str, docs: list[Any], chat: bool) -> Iterator[Line]:
-    from lighteval.tasks.prompt_manager import PromptManager
-
-    prompts = PromptManager(use_chat_template=chat)
-    for doc in docs:
-        golds = doc.get_golds() if doc.choices else []
-        yield {
-            "id": f"{name}/{doc.id}",
-            "part": name,
-            "prompt": None if chat else prompts.prepare_prompt(doc),
-            "messages": prompts.prepare_prompt_api(doc) if chat else None,
-            "document": {"part": name, "doc": {field: getattr(doc, field) for field in _FIELDS}},
-            "gold": str(golds[0]) if golds and golds[0] else None,
-        }
-
-
-def _meta(configs: Mapping[str, Any], kind: str) -> Line:
-    shots = {name: config.num_fewshots for name, config in configs.items()}
-    if kind == "choices":
-        return {"stop": [], "max_new_tokens": None, "num_fewshot": shots, "metrics": {}}
-    stops = {name: [stop for stop in c.stop_sequence if stop] for name, c in configs.items()}
-    limits = [c.generation_size for c in configs.values() if (c.generation_size or -1) > 0]
+def _choices(place: str, doc: Any, prompts: Any) -> Line:
+    right = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
+    if len(right) != 1:
+        raise RefusedTask(f"{place} has {len(right)} right choices")
+    if len(doc.choices) < 2:
+        raise RefusedTask(f"{place} has only one choice, so there is nothing to rank")
+    context, alone = prompts.prepare_prompt(doc), doc.unconditioned_query
     return {
-        "stop": common_stop(stops),
-        "max_new_tokens": max(limits) if limits else None,
-        "num_fewshot": shots,
-        "metrics": _directions(configs),
+        "choices": [[context, choice] for choice in doc.choices],
+        "unconditional": alone and [[alone, choice] for choice in doc.choices],
+        "right": right[0],
+        "fields": plain_fields({"query": doc.query, **(doc.specific or {})}),
     }
 
 
-def _directions(configs: Mapping[str, Any]) -> dict[str, bool]:
+def _prompt(name: str, doc: Any, prompts: Any) -> Line:
+    golds = doc.get_golds() if doc.choices else []
+    chat = prompts.use_chat_template
+    return {
+        "prompt": None if chat else prompts.prepare_prompt(doc),
+        "messages": prompts.prepare_prompt_api(doc) if chat else None,
+        "document": {"part": name, "doc": {field: getattr(doc, field) for field in _FIELDS}},
+        "gold": str(golds[0]) if golds and golds[0] else None,
+    }
+
+
+def _info(configs: Mapping[str, Any], kind: str) -> Line:
+    shots = {name: config.num_fewshots for name, config in configs.items()}
+    if kind == "choices":
+        return {"stop": [], "max_new_tokens": None, "num_fewshot": shots}
+    stops = {name: [stop for stop in c.stop_sequence if stop] for name, c in configs.items()}
+    limits = [c.generation_size for c in configs.values() if (c.generation_size or -1) > 0]
+    most = max(limits, default=None)
+    return {"stop": common_stop(stops), "max_new_tokens": most, "num_fewshot": shots}
+
+
+def _directions(metrics: Mapping[str, Any]) -> dict[str, bool]:
     """Return for each metric whether more is better."""
     directions: dict[str, bool] = {}
-    for name, config in configs.items():
-        for metric in _metrics(name, config).values():
-            names, better = metric.metric_name, metric.higher_is_better
-            for one in [names] if isinstance(names, str) else names:
-                up = better.get(one, True) if isinstance(better, dict) else better
-                directions[_plain_name(one)] = bool(up)
+    for metric in metrics.values():
+        names, better = metric.metric_name, metric.higher_is_better
+        for name in [names] if isinstance(names, str) else names:
+            up = better.get(name, True) if isinstance(better, dict) else better
+            directions[_plain_name(name)] = bool(up)
     return directions
 
 
 if __name__ == "__main__":
-    main(
-        "lighteval",
-        _render,
-        _scorer,
-        _check,
-        ("datasets", "lighteval.tasks.lighteval_task", "lighteval.metrics.metrics_sample"),
-    )
+    main("lighteval", render, scorer)

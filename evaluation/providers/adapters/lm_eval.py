@@ -1,83 +1,122 @@
 """Tasks of lm-evaluation-harness: its prompts, its filters and its metrics, without its models."""
 
 import json
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, RefusedTask, Score, main, seed
-from evaluation.providers.adapters.data import check_tasks, read_mirrors
-from evaluation.providers.adapters.lm_eval_tasks import load_tasks
-from evaluation.providers.adapters.mirror_files import find_mirror
-from evaluation.providers.adapters.rendering import (
+from evaluation.providers.adapters.contract import (
+    Line,
+    RefusedTask,
+    Score,
     check_section,
     common_stop,
+    main,
+    no_such_task,
+    not_supported,
     plain_fields,
-    write_documents,
+    seed,
 )
-from evaluation.providers.adapters.task_files import read_user_files
+from evaluation.providers.adapters.mirror_files import read_mirrors
+from evaluation.providers.adapters.task_files import check_user_files
 
 _SEED = 1234
 """lm-evaluation-harness's default seed for drawing solved examples."""
 
-_FORMATS = ("arrow", "csv", "json", "parquet", "text")
-"""Values in place of a dataset's id where a task names its files."""
+_FETCHED = "its metric is code that is fetched when it is used"
+
+_REFUSED = {
+    "class": "it is a program of its own, not a description",
+    "unsafe_code": "its metric runs the programs that a model writes",
+    "doc_to_image": "it asks about images",
+    "doc_to_audio": "it asks about sound",
+}
+"""Keys of descriptions of tasks that are not supported, and why."""
 
 
-def _check(request: Line) -> None:
-    """Refuse tasks that lm-evaluation-harness lacks, and data that is not available."""
-    check_tasks(request, _absent_data)
-
-
-class _DatasetName(BaseException):
-    """Reports a task's dataset in place of loading it."""
-
-
-def _absent_data(request: Line) -> list[str]:
-    """Return the dataset of a task, or of the first of a group, if it has no mirror."""
-    from lm_eval.api.task import ConfigurableTask
-
-    def report(task: Any, *_: Any, **__: Any) -> None:
-        raise _DatasetName(task.DATASET_PATH)
-
-    ConfigurableTask.download = report
-    try:
-        load_tasks(request)
-    except _DatasetName as name:
-        path = str(name)
-        is_mirrored = find_mirror(path, request["mirrors"]) is not None
-        return [] if is_mirrored or path in _FORMATS or Path(path).exists() else [path]
-    return []
-
-
-def _render(request: Line, folder: Path) -> Line:
-    """Render a task of lm-evaluation-harness."""
-    files = read_user_files(request)
+def render(request: Line) -> Line:
+    """Render a task: its documents, and `info` on it."""
+    files = check_user_files(request)
     sources = read_mirrors(request["mirrors"])
-    tasks = _load_for_documents(request)
+    tasks = _load(request, _seeded_downloads)
+    choices, documents = request["kind"] == "choices", []
     for name, task in tasks.items():
         check_section(name, request["kind"], ranks=task.OUTPUT_TYPE == "multiple_choice")
-    documents: list[Line] = []
-    for name, task in tasks.items():
         if request["num_fewshot"] is not None:
             task.set_config("num_fewshot", request["num_fewshot"])
-        if request["kind"] == "choices":
-            documents += _choices(name, task, request["limit"])
-        else:
-            documents += _documents(name, task, request["chat"], request["limit"])
-    write_documents(folder, documents)
+        task.set_fewshot_seed(seed=_SEED)
+        seed(f"{name}/documents")  # some tasks shuffle a document's choices whenever it is read
+        for number, doc in zip(range(request["limit"]), task.eval_docs, strict=False):
+            line = {"id": f"{name}/{number}", "part": name}
+            more = (
+                _choices(task, doc, line["id"]) if choices else _prompt(task, doc, request["chat"])
+            )
+            documents.append({**line, **more})
     sources["read"] += files.pop("read")
-    return {**_meta(tasks), "kind": request["kind"], **sources, **files}
+    return {
+        "info": {**_info(tasks), "kind": request["kind"], **sources, **files},
+        "documents": documents,
+    }
 
 
-def _load_for_documents(request: Line) -> dict[str, Any]:
-    """Load tasks for rendering: seed their random draws, and do not read unneeded splits."""
-    import datasets
+def _load(request: Line, prepare: Any) -> dict[str, Any]:
+    """Load the requested task, or the tasks of a group, by name; raise RefusedTask if that cannot be.
+
+    `prepare` is called with the class of tasks, before any task reads its data.
+    """
     from lm_eval.api.task import ConfigurableTask
+    from lm_eval.tasks import TaskManager
+
+    name, own = request["task"], request["include_path"]
+    if own is not None and not Path(own).is_dir():
+        raise RefusedTask(f"`include_path` of a task of lm_eval is a folder, and {own} is none")
+    manager = TaskManager(include_path=own)
+    if name not in manager.task_index:
+        raise no_such_task(name, manager.all_tasks)
+    _check(name, manager.task_index[name].cfg or {})  # before its code is imported
+    _without_fetched_metrics(name)
+    prepare(ConfigurableTask, request)
+    try:
+        tasks: dict[str, Any] = manager.load([name])["tasks"]
+    except ImportError as error:
+        raise RefusedTask(
+            f"{name} needs what the environment of lm_eval lacks ({error}); install it there"
+        ) from None
+    for part, task in tasks.items():
+        _check(part, vars(task.config) if type(task) is ConfigurableTask else {"class": type(task)})
+    return tasks
+
+
+def _check(name: str, config: Mapping[str, Any]) -> None:
+    """Raise RefusedTask for a task that is not supported, by the keys of its description."""
+    steps = [step for one in config.get("filter_list") or [] for step in one["filter"]]
+    refused = [why for key, why in _REFUSED.items() if config.get(key)]
+    if config.get("output_type") in ("loglikelihood", "loglikelihood_rolling"):
+        refused.append("it measures the likelihood of one given text")
+    if any(one.get("hf_evaluate") for one in config.get("metric_list") or []):
+        refused.append(_FETCHED)
+    if any(step["function"] in ("majority_vote", "take_first_k") for step in steps):
+        refused.append("its metric judges several samples of a prompt together")
+    if refused:
+        raise not_supported(name, refused[0])
+
+
+def _without_fetched_metrics(name: str) -> None:
+    def load(*_: Any, **__: Any) -> Any:
+        raise not_supported(name, _FETCHED)
+
+    sys.modules["evaluate"] = ModuleType("evaluate")
+    sys.modules["evaluate"].load = load  # type: ignore[attr-defined]
+
+
+def _seeded_downloads(tasks: Any, request: Line) -> None:
+    """Seed the random draws of tasks while they load, and read no splits that are not needed."""
+    import datasets
 
     datasets.disable_caching()  # a cache would return an earlier random draw
-    download, examples = ConfigurableTask.download, ConfigurableTask.fewshot_docs
-    shots = request["num_fewshot"]
+    download, examples, shots = tasks.download, tasks.fewshot_docs, request["num_fewshot"]
 
     def seeded(task: Any, *arguments: Any, **options: Any) -> None:
         seed(f"{task.config.task}/data")
@@ -87,45 +126,40 @@ def _load_for_documents(request: Line) -> dict[str, Any]:
         seed(f"{task.config.task}/solved examples")
         return examples(task) if (task.config.num_fewshot if shots is None else shots) else None
 
-    ConfigurableTask.download, ConfigurableTask.fewshot_docs = seeded, if_needed
-    return load_tasks(request)
+    tasks.download, tasks.fewshot_docs = seeded, if_needed
 
 
-def _scorer(request: Line, cases: list[Line]) -> Score:
+def scorer(request: Line) -> Score:
     """Build the tasks from the verified documents, so that nothing is fetched."""
-    from lm_eval.api.task import ConfigurableTask
-
-    first: dict[str, Any] = {}
-    for case in cases:
-        first.setdefault(case["document"]["part"], case["document"]["doc"])
-
-    def download(task: Any, *_: Any, **__: Any) -> None:
-        _stand_in(task, first)
-
-    ConfigurableTask.download = download
-    read_user_files(request)
-    tasks = load_tasks(request)
-    return lambda document, completion: _scores(tasks[document["part"]], document, completion)
+    check_user_files(request)
+    tasks = _load(request, _given_documents)
+    return lambda document, completion: _scores(
+        tasks[document["part"]], document["doc"], completion
+    )
 
 
-def _stand_in(task: Any, documents: Mapping[str, Any]) -> None:
-    """Give a task a dataset of one document, which is already processed."""
+def _given_documents(tasks: Any, request: Line) -> None:
+    """Give each task a dataset of one document of the request, which is already processed."""
     import datasets
 
-    given = documents.get(task.config.task, next(iter(documents.values())))
-    rows = datasets.Dataset.from_list([given])
-    config = task.config
-    config.process_docs, task.fewshot_cfg.process_docs = None, None
-    splits = (config.test_split, config.validation_split, config.training_split)
-    names = {*splits, task.fewshot_cfg.split} - {None}
-    task.dataset = datasets.DatasetDict({str(name): rows for name in names})
+    cases = [document for document, _ in reversed(request["cases"])]
+    first = {document["part"]: document["doc"] for document in cases}
+
+    def download(task: Any, *_: Any, **__: Any) -> None:
+        rows = datasets.Dataset.from_list([first.get(task.config.task, cases[-1]["doc"])])
+        config, shots = task.config, task.fewshot_cfg
+        config.process_docs, shots.process_docs = None, None
+        names = {config.test_split, config.validation_split, config.training_split, shots.split}
+        task.dataset = datasets.DatasetDict({str(name): rows for name in names - {None}})
+
+    tasks.download = download
 
 
-def _scores(task: Any, document: Line, completion: str) -> Line:
+def _scores(task: Any, doc: Line, completion: str) -> Line:
     """Return scores by `metric,filter`, or by `metric` where the task has no filters of its own."""
     from lm_eval.api.instance import Instance
 
-    doc, scores = document["doc"], {}
+    scores = {}
     for pipeline in task._filters:
         instance = Instance("generate_until", doc, ("", {}), 0, ("", 0, 1))
         instance.resps = [completion]
@@ -137,72 +171,48 @@ def _scores(task: Any, document: Line, completion: str) -> Line:
     return scores
 
 
-def _drawn(name: str, task: Any) -> Any:
-    """Return a task's documents; some tasks shuffle a document's choices whenever it is read."""
-    seed(f"{name}/documents")
-    return task.eval_docs
-
-
-def _documents(name: str, task: Any, chat: bool, limit: int) -> Iterator[Line]:
-    task.set_fewshot_seed(seed=_SEED)
-    shots = task.config.num_fewshot or 0
-    for number, doc in enumerate(_drawn(name, task)):
-        if number == limit:
-            return
-        prefix = task.doc_to_prefix(doc)
-        if chat and prefix:
-            raise RefusedTask(
-                f"{name} begins the answer itself, which a chat does not allow; set `chat: false`"
-            )
-        context = task.fewshot_context(
-            doc,
-            num_fewshot=shots,
-            apply_chat_template=chat,
-            fewshot_as_multiturn=chat,
-            chat_template=_as_messages if chat else None,
-            gen_prefix=prefix,
+def _prompt(task: Any, doc: Any, chat: bool) -> Line:
+    prefix = task.doc_to_prefix(doc)
+    if chat and prefix:
+        raise RefusedTask(
+            f"{task.config.task} begins the answer itself, which a chat does not allow; set `chat: false`"
         )
-        yield {
-            "id": f"{name}/{number}",
-            "part": name,
-            "prompt": None if chat else context,
-            "messages": json.loads(context) if chat else None,
-            "document": {"part": name, "doc": dict(doc)},
-            "gold": _gold(task, doc),
-        }
+    context = task.fewshot_context(
+        doc,
+        num_fewshot=task.config.num_fewshot or 0,
+        apply_chat_template=chat,
+        fewshot_as_multiturn=chat,
+        chat_template=(lambda turns, **_: json.dumps(turns)) if chat else None,
+        gen_prefix=prefix,
+    )
+    return {
+        "prompt": None if chat else context,
+        "messages": json.loads(context) if chat else None,
+        "document": {"part": task.config.task, "doc": dict(doc)},
+        "gold": _gold(task, doc),
+    }
 
 
-def _choices(name: str, task: Any, limit: int) -> Iterator[Line]:
-    task.set_fewshot_seed(seed=_SEED)
-    for number, doc in enumerate(_drawn(name, task)):
-        if number == limit:
-            return
-        shots = task.config.num_fewshot or 0
-        context = task.fewshot_context(doc, num_fewshot=shots, gen_prefix=task.doc_to_prefix(doc))
-        requests = task.construct_requests(doc=doc, ctx=context, metadata=(name, number, 1))
-        count = len(task.doc_to_choice(doc))
-        yield {
-            "id": f"{name}/{number}",
-            "part": name,
-            "choices": [list(request.arguments[:2]) for request in requests[:count]],
-            "unconditional": [list(request.arguments[:2]) for request in requests[count:]] or None,
-            "right": _right(name, number, task, doc),
-            "fields": plain_fields(doc),
-        }
+def _choices(task: Any, doc: Any, place: str) -> Line:
+    shots, prefix = task.config.num_fewshot or 0, task.doc_to_prefix(doc)
+    context = task.fewshot_context(doc, num_fewshot=shots, gen_prefix=prefix)
+    requests = task.construct_requests(doc=doc, ctx=context, metadata=(place, 0, 1))
+    pairs, count = [list(one.arguments[:2]) for one in requests], len(task.doc_to_choice(doc))
+    return {
+        "choices": pairs[:count],
+        "unconditional": pairs[count:] or None,
+        "right": _right(task, doc, place),
+        "fields": plain_fields(doc),
+    }
 
 
-def _right(name: str, number: int, task: Any, doc: Any) -> int:
+def _right(task: Any, doc: Any, place: str) -> int:
     right = task.doc_to_text(doc) if task.multiple_input else task.doc_to_target(doc)
     if isinstance(right, str) and right in task.doc_to_choice(doc):
         right = task.doc_to_choice(doc).index(right)
     if not isinstance(right, int):
-        raise RefusedTask(f"{name}/{number} needs one right choice, and has {right!r}")
+        raise RefusedTask(f"{place} needs one right choice, and has {right!r}")
     return right
-
-
-def _as_messages(messages: Any, add_generation_prompt: bool = True) -> str:
-    """Return the turns as JSON, in place of a chat template."""
-    return json.dumps(messages)
 
 
 def _gold(task: Any, doc: Any) -> str | None:
@@ -210,21 +220,18 @@ def _gold(task: Any, doc: Any) -> str | None:
     if isinstance(target, list):
         target = target[0] if target else None
     if isinstance(target, int) and task.config.doc_to_choice is not None:
+        if target < 0:
+            raise RefusedTask(f"{task.config.task} has hidden answers: a label is {target}")
         target = task.doc_to_choice(doc)[target]
     return None if target is None else str(target)
 
 
-def _meta(tasks: Mapping[str, Any]) -> Line:
-    stops = {name: _stops(task) for name, task in tasks.items()}
-    limits = [
-        task.config.generation_kwargs.get("max_gen_toks")
-        for task in tasks.values()
-        if task.config.generation_kwargs
-    ]
-    given = [limit for limit in limits if limit is not None]
+def _info(tasks: Mapping[str, Any]) -> Line:
+    kwargs = {name: task.config.generation_kwargs or {} for name, task in tasks.items()}
+    limits = [most for one in kwargs.values() if (most := one.get("max_gen_toks")) is not None]
     return {
-        "stop": common_stop(stops),
-        "max_new_tokens": max(given) if given else None,
+        "stop": common_stop({name: _stops(one.get("until")) for name, one in kwargs.items()}),
+        "max_new_tokens": max(limits, default=None),
         "num_fewshot": {name: task.config.num_fewshot or 0 for name, task in tasks.items()},
         "metrics": {
             m: bool(up) for task in tasks.values() for m, up in task.higher_is_better().items()
@@ -233,10 +240,9 @@ def _meta(tasks: Mapping[str, Any]) -> Line:
     }
 
 
-def _stops(task: Any) -> list[str]:
-    until = (task.config.generation_kwargs or {}).get("until") or []
-    return [until] if isinstance(until, str) else [stop for stop in until if stop]
+def _stops(until: str | list[str] | None) -> list[str]:
+    return [until] if isinstance(until, str) else [stop for stop in until or [] if stop]
 
 
 if __name__ == "__main__":
-    main("lm_eval", _render, _scorer, _check, ("datasets", "lm_eval.tasks"))
+    main("lm_eval", render, scorer)

@@ -1,24 +1,23 @@
 """Files of datasets' local mirrors: where they are, and their rows.
 
 `evaluation.prefill.mirrors` describes the layout of a mirror: `<config>/<split>….parquet`, or saved by
-`save_to_disk`.
+`save_to_disk`. A mirror that is one file is the split that its name says.
 """
 
-import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.providers.adapters.contract import RefusedTask
+from evaluation.providers.adapters.contract import Line, RefusedTask
 
 PACKED = (".gz", ".zst", ".zstd")
 """Endings of compressed files."""
 
 _SUFFIXES = (".parquet", *(f"{kind}{p}" for kind in (".jsonl", ".json") for p in ("", *PACKED)))
 
-_PART = re.compile(r"[-._]\d+-of-\d+$")
+_PART = re.compile(r"[-._]\d+-of-(\d+)(?=\.[^/]*$)")
 
 _LFS = b"version https://git-lfs.github.com/spec/"
 
@@ -72,68 +71,90 @@ def mirrored_files(root: Path, name: str | None) -> list[Path]:
 
     They may be one folder that `save_to_disk` wrote; there are none where the mirror lacks it.
     """
-    if root.is_file():
-        return [root]
-    folder = folder_of(root, name)
-    if folder is None:
-        return []
-    return [folder] if is_saved(folder) else [*chain(*data_files(folder).values())]
-
-
-def folder_of(root: Path, name: str | None) -> Path | None:
-    """Return a mirror's folder of a configuration; None if it has none."""
-    folders = places(root, name)
-    return next((folder for folder in folders if is_saved(folder) or data_files(folder)), None)
+    folder = _folder_of(root, name)
+    if folder is None or _is_saved(folder):
+        return [] if folder is None else [folder]
+    return [*chain(*_data_files(folder).values())]
 
 
 def places(root: Path, name: str | None) -> list[Path]:
     """Return the folders of a mirror that may hold a configuration, in the order of preference."""
-    if name not in (None, "default"):
-        return [root / name]
+    if root.is_file() or name not in (None, "default"):
+        return [root if root.is_file() else root / str(name)]
     below = [path for path in root.iterdir() if path.is_dir() and path.name[0] != "."]
     return [root / "default", root, *(below if name is None and len(below) == 1 else [])]
 
 
-def is_saved(folder: Path) -> bool:
+def read_mirrors(mirrors: Mapping[str, str]) -> Line:
+    """Make `datasets.load_dataset` read from mirrors from now on.
+
+    Returns:
+        The part of `info` on the datasets, filled as they are read: `datasets` and `read`.
+    """
+    import datasets
+
+    from_hub = datasets.load_dataset
+    record: Line = {"datasets": {}, "read": []}
+
+    def load(path: str, name: str | None = None, *rest: Any, split: Any = None, **more: Any) -> Any:
+        root = find_mirror(path, mirrors)
+        record["datasets"][path] = "hub" if root is None else str(root)
+        if not any((entry["dataset"], entry["config"]) == (path, name) for entry in record["read"]):
+            parts = None if root is None else chain(*map(parts_of, mirrored_files(root, name)))
+            files = parts and [(str(part), status_of(part)) for part in parts]
+            record["read"].append({"dataset": path, "config": name, "files": files})
+        if root is None:
+            return from_hub(path, name, *rest, split=split, **more)
+        splits = _splits(f"the mirror {root} of {path}", root, name, from_hub)
+        return splits if split is None else splits[split]
+
+    datasets.load_dataset = load
+    return record
+
+
+def _splits(mirror: str, root: Path, name: str | None, load: Callable[..., Any]) -> Any:
+    """Return a mirror's splits as a mapping that raises RefusedTask for a missing one."""
+    import datasets
+
+    class MirrorSplits(datasets.DatasetDict):  # type: ignore[misc]
+        def __missing__(self, split: str) -> Any:
+            raise RefusedTask(f"{mirror} has no split {split!r}, only {', '.join(self)}; add it")
+
+    if (folder := _folder_of(root, name)) is None:
+        place = f"{places(root, name)[0]}/<split>.parquet"
+        raise RefusedTask(f"{mirror} has no configuration {name!r}; put its splits at {place}")
+    if _is_saved(folder):
+        return MirrorSplits(datasets.load_from_disk(str(folder)))
+    files = _data_files(folder)
+    return MirrorSplits({split: _read(paths, load) for split, paths in files.items()})
+
+
+def _read(paths: list[Path], load: Callable[..., Any]) -> Any:
+    """Read all parts of a split, by `datasets` itself."""
+    files = [str(path) for path in paths]
+    totals = {found[1] if (found := _PART.search(file)) else "1" for file in files}
+    if len(totals) > 1 or len(files) != int(totals.pop()):
+        raise RefusedTask(f"{', '.join(files)} are not all parts of one copy; add or remove some")
+    kind = "parquet" if paths[0].suffix == ".parquet" else "json"
+    # In the program's own folder, as there may be no other that may be written.
+    return load(kind, data_files=files, split="train", cache_dir="datasets")
+
+
+def _folder_of(root: Path, name: str | None) -> Path | None:
+    folders = places(root, name)
+    return next((folder for folder in folders if _is_saved(folder) or _data_files(folder)), None)
+
+
+def _is_saved(folder: Path) -> bool:
     return (folder / "dataset_dict.json").exists()
 
 
-def data_files(folder: Path) -> dict[str, list[Path]]:
+def _data_files(folder: Path) -> dict[str, list[Path]]:
+    """Return the files of each split, by their names."""
     files: dict[str, list[Path]] = {}
-    for place in (folder, folder / "data"):
-        for path in sorted(place.iterdir()) if place.is_dir() else []:
-            if ending := next((suffix for suffix in _SUFFIXES if path.name.endswith(suffix)), None):
-                split = _PART.sub("", path.name.removesuffix(ending))
-                files.setdefault(split, []).append(path)
+    inside = [folder] if folder.is_file() else sorted([*folder.glob("*"), *folder.glob("data/*")])
+    for path in inside:
+        if ending := next((suffix for suffix in _SUFFIXES if path.name.endswith(suffix)), None):
+            split = _PART.sub("", path.name).removesuffix(ending)
+            files.setdefault(split, []).append(path)
     return files
-
-
-def read_files(files: list[Path]) -> Any:
-    """Read files into memory, as `datasets` might have no folder for its cache."""
-    import datasets
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    for path in files:
-        if is_lfs_pointer(path):
-            raise RefusedTask(
-                f"{path} is a pointer of Git LFS, not the file itself; run `git lfs pull`"
-            )
-    tables = [
-        pyarrow.parquet.read_table(path) if path.suffix == ".parquet" else _read_json(path)
-        for path in files
-    ]
-    return datasets.Dataset(pa.concat_tables(tables))
-
-
-def _read_json(path: Path) -> Any:
-    """Read JSON lines, or one JSON array, compressed or not."""
-    import pyarrow as pa
-    import pyarrow.json
-
-    with pa.input_stream(str(path), compression="detect") as file:
-        begin = file.read(64).lstrip()
-    with pa.input_stream(str(path), compression="detect") as file:
-        if ".jsonl" not in path.name and begin.startswith(b"["):
-            return pa.Table.from_pylist(json.loads(file.read()))
-        return pyarrow.json.read_json(file)

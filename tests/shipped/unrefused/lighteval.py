@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from evaluation.providers.adapters import lighteval, lighteval_tasks
+from evaluation.providers.adapters import lighteval
 from evaluation.providers.adapters.contract import main
 
 
-def _render(request: Any, folder: Any) -> Any:
-    lighteval_tasks._REFUSED_MODULES.pop("lcb")
-    return lighteval._render(request, folder)
+def _render(request: Any) -> Any:
+    lighteval._REFUSED.pop("lcb")
+    return lighteval.render(request)
 
 
 if __name__ == "__main__":
-    main("lighteval", _render, lighteval._scorer, lighteval._check, ())
+    main("lighteval", _render, lighteval.scorer)

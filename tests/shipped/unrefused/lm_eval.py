@@ -4,7 +4,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from evaluation.providers.adapters import lm_eval, lm_eval_tasks
+from evaluation.providers.adapters import lm_eval
 from evaluation.providers.adapters.contract import main
 
 
@@ -18,14 +18,14 @@ class _NoMetrics(ModuleType):
         return {"pass@1": 0.0}, {}
 
 
-def _render(request: Any, folder: Any) -> Any:
+def _render(request: Any) -> Any:
     from lm_eval.api.task import ConfigurableTask
 
     sys.modules["evaluate"] = _NoMetrics("evaluate")
-    lm_eval_tasks.check_files, lm_eval_tasks._check = lambda *_: None, lambda *_: None
+    lm_eval._check, lm_eval._without_fetched_metrics = lambda *_: None, lambda *_: None
     ConfigurableTask.doc_to_prefix = lambda *_: None
-    return lm_eval._render(request, folder)
+    return lm_eval.render(request)
 
 
 if __name__ == "__main__":
-    main("lm_eval", _render, lm_eval._scorer, lm_eval._check, ())
+    main("lm_eval", _render, lm_eval.scorer)
