@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.errors import EvaluationError
-from evaluation.providers.program import TITLES, Provider
+from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, RankedQuestion, Rendered, render
 from evaluation.providers.score import CaseLimits, score, verdict_of
 from evaluation.settings.provided import VERSIONS, Providers
@@ -52,6 +52,7 @@ install it into `.venv-lm-eval` to use the task.
 `acp_*_gen`, `ifeval_ca`, `ja_leaderboard_xlsum`, `libra`, `slr_bench` |
 """
 
+TITLES = {"lighteval": "lighteval", "lm_eval": "lm-evaluation-harness"}
 ROWS = 20
 WRONG = "I do not know."
 
@@ -110,7 +111,7 @@ def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
     except EvaluationError as error:
         reason = str(error).removeprefix(f"{task}: ")
         reason = reason.removeprefix(f"{name}: ")
-        if "cannot be loaded" in reason or "the mirror" in reason:
+        if "its data cannot be had" in reason or "the mirror" in reason:
             reason = reason.partition(" (")[0].replace(mirrors["*"], "…")
             return Tried(provider.name, name, "not tried", reason)
         return Tried(provider.name, name, "refused", reason)

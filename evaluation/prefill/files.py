@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from evaluation.errors import SourceError
 from evaluation.json_text import load_json
-from evaluation.providers.adapters.mirror_files import PACKED, is_lfs_pointer, parts_of
+from evaluation.providers.adapters.mirror_files import PACKED, parts_of
 from evaluation.wording import one_line, reason_of
 
 DatasetRow = dict[str, Any]
@@ -26,6 +26,8 @@ DatasetRow = dict[str, Any]
 _TEXTS = (".jsonl", ".json", ".txt")
 
 SUFFIXES = (".parquet", *(f"{kind}{packed}" for kind in _TEXTS for packed in ("", *PACKED)))
+
+_LFS = b"version https://git-lfs.github.com/spec/"
 
 _BATCH = 64
 """Rows decoded at once; few, as documents may be long and memory is bounded."""
@@ -73,7 +75,9 @@ def _read_file(path: Path, fields: Sequence[str] | None) -> Iterator[list[Datase
 
 def _check_fetched(path: Path) -> None:
     """Refuse a pointer of Git LFS, which stands in place of a file that was not fetched."""
-    if is_lfs_pointer(path):
+    with open(path, "rb") as file:
+        is_pointer = file.read(len(_LFS)) == _LFS
+    if is_pointer:
         raise SourceError(
             f"{path}: a pointer of Git LFS, not the file itself; run `git lfs pull` in its repository, or "
             "download it"

@@ -113,7 +113,7 @@ def provided_prompts(
     room = task.max_new_tokens or rendered.info.max_new_tokens
     if room is None:
         raise SourceError(
-            f"{key}: {provider.title} does not say how long an answer of {task.task} may be; set "
+            f"{key}: {provider.name} does not say how long an answer of {task.task} may be; set "
             "`max_new_tokens`"
         )
     golds, others = _verified(plan, provider, task, rendered)
@@ -155,7 +155,7 @@ def _fields(document: Document) -> Mapping[str, Any]:
 def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
     turns: tuple[Message, ...] | str = document.prompt or ""
     if document.messages is not None:
-        turns = tuple(Message(role=m.role, content=m.content) for m in document.messages)
+        turns = tuple(document.messages)
     parts = len(rendered.info.num_fewshot)
     strata = {"part": document.part} if parts > 1 else {}
     asked = [turns] if isinstance(turns, str) else [turn.content for turn in turns]

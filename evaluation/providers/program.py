@@ -13,11 +13,6 @@ from evaluation.files import write_json
 from evaluation.interpreters import NotStarted, ProgramEnd, PythonProgram, is_python
 from evaluation.root import IS_INSTALLED, ROOT
 
-TITLES: Mapping[str, str] = {
-    "lighteval": "lighteval",
-    "lm_eval": "lm-evaluation-harness",
-}
-
 _MODULE = "evaluation.providers.adapters"
 
 
@@ -29,11 +24,6 @@ class Provider:
     python: Path
     version: str
     nltk_data: Path | None = None
-
-    @property
-    def title(self) -> str:
-        """Name of the provider for messages."""
-        return TITLES[self.name]
 
     @property
     def install(self) -> str:
@@ -48,16 +38,14 @@ class Provider:
         """Raise SourceError if the provider's environment is not there."""
         if not is_python(self.python):
             raise SourceError(
-                f"{self.title} is not installed: no {self.python}; run `{self.install}`, or set "
+                f"{self.name} is not installed: no {self.python}; run `{self.install}`, or set "
                 f"`providers.{self.name}` to the Python of an environment that has it"
             )
 
-    def other_version(self, reported: object) -> str | None:
-        """Return a sentence if the version that its program reports is not the required one."""
-        if reported == self.version:
-            return None
-        required = f"{reported}, but {self.version} is required; run `{self.install}`"
-        return f"{self.python} has {self.title} {required}"
+    def other_version(self, reported: object) -> str:
+        """Return a sentence on the version that its program reports in place of the required one."""
+        required = f"but {self.version} is required; run `{self.install}`"
+        return f"{self.python} has {self.name} {reported}, {required}"
 
     def ask(
         self, request: Mapping[str, Any], seconds: float, **variables: str

@@ -3,18 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from evaluation.errors import SourceError
 from evaluation.providers.program import Provider
+from evaluation.settings.suites import Message
 
 SECONDS = 3600.0
 """Longest time for rendering a task, which may have to be downloaded first."""
-
-
-class Turn(BaseModel):
-    role: Literal["system", "user", "assistant"]
-    content: str
 
 
 class Document(BaseModel):
@@ -22,9 +18,11 @@ class Document(BaseModel):
 
     id: str
     part: str
+    """The task that it belongs to, where a group of tasks was requested."""
     prompt: str | None
-    messages: list[Turn] | None
+    messages: list[Message] | None
     document: dict[str, Any]
+    """What the provider needs to verify a completion."""
     gold: str | None
 
 
@@ -34,9 +32,11 @@ class RankedQuestion(BaseModel):
     id: str
     part: str
     choices: list[tuple[str, str]] = Field(min_length=1)
+    """Contexts, each with the continuation that is ranked."""
     unconditional: list[tuple[str, str]] | None
     right: int = Field(ge=0)
     fields: dict[str, Any] = {}
+    """Texts and whole numbers of its row, by which a suite may group questions."""
 
     @model_validator(mode="after")
     def _has_right(self) -> Self:
@@ -49,10 +49,7 @@ Line = TypeVar("Line", Document, RankedQuestion)
 
 
 class ReadSource(BaseModel):
-    """A dataset, or a user's task files, with each file's status before it was read.
-
-    `files` is None for the hub.
-    """
+    """A dataset, or a user's task files, with each file's status before it was read; None: on the hub."""
 
     kind: Literal["data", "tasks"] = "data"
     dataset: str
@@ -63,17 +60,18 @@ class ReadSource(BaseModel):
 class TaskInfo(BaseModel):
     """What the reply says of the task."""
 
-    model_config = ConfigDict(extra="ignore")
-
     version: str
     kind: Literal["generative", "choices"]
     stop: list[str]
     max_new_tokens: int | None = Field(gt=0)
     num_fewshot: dict[str, int]
     metrics: dict[str, bool]
+    """For each metric whether more is better."""
     datasets: dict[str, str]
+    """Where each dataset came from."""
     read: list[ReadSource]
     documents: int = Field(gt=0)
+    """How many there are in all."""
     task_files: str | None = None
     """Checksum of a user's task files."""
 
@@ -110,12 +108,12 @@ def render(
         raise SourceError(f"{key}: {reply['refused']}")
     if ended.code is None:
         raise SourceError(
-            f"{key}: {provider.title} was not done after {seconds:g} seconds; see whether its "
+            f"{key}: {provider.name} was not done after {seconds:g} seconds; see whether its "
             "dataset can be reached, or name a local copy under `mirrors`"
         )
     if ended.code != 0:
         raise SourceError(
-            f"{key}: {provider.title} failed; its program {ended}; if its data cannot be had, name a "
+            f"{key}: {provider.name} failed; its program {ended}; if its data cannot be had, name a "
             "local copy under `mirrors`"
         )
     return _read(provider, key, reply, line)
@@ -127,11 +125,11 @@ def _read(provider: Provider, key: str, reply: dict[str, Any], model: type[Line]
         documents = [model.model_validate(line) for line in reply.get("documents", ())]
     except ValidationError as error:
         raise SourceError(
-            f"{key}: {provider.title} wrote no valid rendered task ({error.errors()[0]['msg']}); install it "
+            f"{key}: {provider.name} wrote no valid rendered task ({error.errors()[0]['msg']}); install it "
             f"again by `{provider.install}`"
         ) from None
-    if (sentence := provider.other_version(info.version)) is not None:
-        raise SourceError(f"{key}: {sentence}")
+    if info.version != provider.version:
+        raise SourceError(f"{key}: {provider.other_version(info.version)}")
     if not documents:
-        raise SourceError(f"{key}: {provider.title} gave no documents")
+        raise SourceError(f"{key}: {provider.name} gave no documents")
     return Rendered(info, documents)

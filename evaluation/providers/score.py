@@ -72,13 +72,13 @@ def _once(
     lines, ended = provider.ask(asked, longest, **_OFFLINE)
     first = lines[0] if lines else {}
     if "refused" in first:
-        raise ScoringError(f"{provider.title} does not verify the task: {first['refused']}")
+        raise ScoringError(f"{provider.name} does not verify the task: {first['refused']}")
     if "version" not in first:
         raise ScoringError(
-            f"{provider.title} cannot verify answers: its program {ended}; run `{provider.install}` again"
+            f"{provider.name} cannot verify answers: its program {ended}; run `{provider.install}` again"
         )
-    if (sentence := provider.other_version(first["version"])) is not None:
-        raise ScoringError(sentence)
+    if first["version"] != provider.version:
+        raise ScoringError(provider.other_version(first["version"]))
     outcomes = [_outcome(line) for line in lines[1 : len(cases) + 1]]
     blamed = [CaseOutcome(None, _blame(ended, limits))] if len(outcomes) < len(cases) else []
     return outcomes + blamed

@@ -74,7 +74,7 @@ class World:
         """The Python of a provider's environment, which runs a stand-in of its version."""
         path, number = self.folder / "provider/python", model.provider[0]
         does = {
-            "meta": {"version": model.provider_version},
+            "version": model.provider_version,
             "question": {"right": number % 3},
             "verb": ("sat", "ran")[number % 2],
         }

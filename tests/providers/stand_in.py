@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from evaluation.providers.adapters import contract
+from evaluation.providers.adapters.refusals import RefusedTask
 
 WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
 
@@ -36,7 +37,10 @@ def questions() -> list[dict[str, Any]]:
         {
             "id": f"quiz/{number}",
             "part": "words" if number % 2 else "things",
-            "choices": [[f"the {WORDS[number]} sat", f" {word}"] for word in ("on", "over", "ran")],
+            "choices": [
+                [f"the {WORDS[number]} {does.get('verb', 'sat')}", f" {word}"]
+                for word in ("on", "over", "ran")
+            ],
             "unconditional": [["Answer:", f" {word}"] for word in ("on", "over", "ran")],
             "right": number % 3,
             "fields": {"passage": f"passage {number // 3}", "metadata": {"story_id": number // 4}},
@@ -49,7 +53,7 @@ def questions() -> list[dict[str, Any]]:
 def give_up(act: str | None) -> None:
     """Ends the program, if that is the act."""
     if act == "refuse":
-        raise contract.RefusedTask("humaneval is not taken")
+        raise RefusedTask("humaneval is not taken")
     if act == "die":
         print("no such thing as a task", file=sys.stderr)
         sys.exit(1)
@@ -59,20 +63,18 @@ def give_up(act: str | None) -> None:
         sys.exit()
 
 
-def render(request: dict[str, Any]) -> dict[str, Any]:
+def render(request: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     give_up(does.get("render"))
     lines = questions() if request["kind"] == "choices" else documents(request["chat"])
     info = {
-        "kind": request["kind"],
         "stop": ["Question:"],
         "max_new_tokens": 6,
         "num_fewshot": {"sums": 2, "products": 2},
         "metrics": {"exact": True, "length": False},
-        "datasets": {"made/sums": "hub"},
-        "read": [],
         "documents": 12,
+        **does.get("meta", {}),
     }
-    return {"info": info | does.get("meta", {}), "documents": lines[: request["limit"]]}
+    return info, lines[: request["limit"]]
 
 
 def scorer(request: dict[str, Any]) -> contract.Score:

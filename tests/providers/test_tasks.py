@@ -117,7 +117,7 @@ def test_verdicts_that_fail_stop_the_step_and_say_why(change: Change) -> None:
     subject = step_subject(plan, 5)
     assert make(SCORE, subject).error is None
     collected = make(COLLECT, subject)
-    assert "lm-evaluation-harness 0.4.9, but 0.4.13 is required" in str(collected.error)
+    assert "lm_eval 0.4.9, but 0.4.13 is required" in str(collected.error)
 
 
 @pytest.mark.parametrize(("task", "does", "error", "said"), cases("providers/refused", "tasks"))

@@ -2,34 +2,17 @@
 
     python -m evaluation.providers.adapters.<provider> REQUEST REPLY
 
-REQUEST is a JSON object: `task` (the provider's name of a task or group) and `include_path` (a user's
-task files, or null). A reply of one line `{"refused": sentence}` refuses it.
+REQUEST is a JSON object: `task` (the provider's name of a task or group), `include_path` (a user's task
+files, or null), and more for one of two purposes. REPLY is `{"refused": sentence}`, or as follows.
 
-To render the task, it has `kind` (`generative` or `choices`), `chat`, `num_fewshot`, `limit` and
-`mirrors`. The reply is one line, `{"info": …, "documents": […]}`. A document has an `id`, unique in the
-task, and a `part`, the task that it belongs to where a group was requested; and for generated answers
+To render the task: `kind` (`generative` or `choices`), `chat`, `num_fewshot`, `limit`, `mirrors`. The
+reply is a line `{"info": …, "documents": […]}`, as `render.TaskInfo`, `Document` and `RankedQuestion`
+describe it.
 
-    prompt        text, or null where there are messages
-    messages      turns of a chat, or null
-    document      the data that verify a completion, as JSON
-    gold          a text that answers it, or null
-
-or for ranked choices
-
-    choices       candidates: pairs of a context and the continuation that is ranked
-    unconditional the same without the question, or null
-    right         index of the right one
-    fields        texts and whole numbers of its row, by which a suite may group questions
-
-`info` has `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`, `documents` (how many
-there are in all), `datasets` (where each came from), `task_files` (checksum of a user's task files) and
-`read`: `dataset`, `config` and `files` of each dataset, every file with its status before it was read
-(null for the hub), and a user's task files as `kind: tasks`.
-
-To score completions, it has `cases`, pairs of such a `document` and a completion, `task_files`, and
-`seconds` and `memory_mb` for one case. The reply is a line `{"version": …}` and, as soon as there is one,
-a line for each case in order: `{"scores": {metric: …}}` or `{"error": …}`. A score is a number, or a list
-with one per instruction. A case that takes longer ends the program by SIGALRM.
+To score completions: `cases` (pairs of a document's `document` and a completion), `task_files`, `seconds`
+and `memory_mb`. The reply is a line `{"version": …}` and, as soon as there is one, a line for each case
+in order: `{"scores": {metric: …}}` or `{"error": …}`. A score is a number, or a list with one per
+instruction. A case that takes longer than `seconds` ends the program by SIGALRM.
 """
 
 import json
@@ -37,58 +20,48 @@ import random
 import signal
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from evaluation.children import limit_memory
+from evaluation.providers.adapters.mirror_files import read_mirrors
+from evaluation.providers.adapters.refusals import RefusedTask
+from evaluation.providers.adapters.task_files import check_user_files
 
 START_SECONDS = 600.0
 """Time for the program to import its libraries and build a task for scoring."""
 
 Line = dict[str, Any]
 
+Render = Callable[[Line], tuple[Line, list[Line]]]
+"""Takes a request to render; returns the adapter's part of `info`, and the documents."""
+
 Score = Callable[[Line, str], Mapping[str, Any]]
 """Takes a document and a completion; returns scores by metric."""
 
 
-class RefusedTask(Exception):
-    """The task cannot be used; the text is a sentence for the user."""
-
-
-def not_supported(name: str, why: str) -> RefusedTask:
-    """Build the refusal of a task; `why` is the reason, the words after "as"."""
-    return RefusedTask(f"{name} is not supported, as {why}")
-
-
-def no_such_task(name: str, known: Iterable[str]) -> RefusedTask:
-    """Build the refusal of a name that a provider lacks, with the names most like it."""
-    near = get_close_matches(name, list(known), n=3)
-    hint = f"; did you mean {', '.join(near)}?" if near else ""
-    return RefusedTask(f"it has no task {name!r}{hint}")
-
-
-def main(package: str, render: Callable[[Line], Line], scorer: Callable[[Line], Score]) -> None:
-    """Answer the request of the command line.
-
-    Args:
-        package: The provider's package, whose version is reported.
-        render: Returns the reply to a request to render, without the version.
-        scorer: Returns the function that scores completions, for a request to score.
-    """
+def main(package: str, render: Render, scorer: Callable[[Line], Score]) -> None:
+    """Answer the request of the command line; `package` is the provider's, whose version is reported."""
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     with open(sys.argv[2], "w", encoding="utf-8", buffering=1) as file:
+
+        def put(line: Line) -> None:
+            print(json.dumps(line), file=file)
+
         try:
+            files = check_user_files(request["include_path"], request.get("task_files"))
             if "cases" in request:
-                _score(request, scorer, package, lambda line: print(json.dumps(line), file=file))
+                _score(request, scorer, package, put)
             else:
-                reply = render(request)
-                reply["info"]["version"] = version(package)
-                print(json.dumps(reply, allow_nan=False), file=file)
+                sources = read_mirrors(request["mirrors"])
+                info, documents = render(request)
+                sources["read"] += files.pop("read")
+                about = {"version": version(package), "kind": request["kind"], **sources, **files}
+                put({"info": about | info, "documents": documents})
         except RefusedTask as error:
-            print(json.dumps({"refused": str(error)}), file=file)
+            put({"refused": str(error)})
 
 
 def _score(

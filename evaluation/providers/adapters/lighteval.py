@@ -5,24 +5,20 @@ Its registry imports modules that access the network and unpickle answers, so on
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.providers.adapters.contract import (
     Line,
-    RefusedTask,
     Score,
     check_section,
     common_stop,
     main,
-    no_such_task,
-    not_supported,
     plain_fields,
     seed,
 )
-from evaluation.providers.adapters.mirror_files import read_mirrors
-from evaluation.providers.adapters.task_files import check_user_files
+from evaluation.providers.adapters.refusals import RefusedTask, no_such_task, not_supported
 
 _OTHER = "its metric asks another model"
 
@@ -45,10 +41,8 @@ _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_na
 """Fields of a document that metrics read."""
 
 
-def render(request: Line) -> Line:
-    """Render a task: its documents, and `info` on it."""
-    files = check_user_files(request)
-    sources = read_mirrors(request["mirrors"])
+def render(request: Line) -> tuple[Line, list[Line]]:
+    """Render a task of lighteval."""
     kind, configs = request["kind"], _configs(request)
     documents: list[Line] = []
     metrics: dict[str, Any] = {}
@@ -60,9 +54,7 @@ def render(request: Line) -> Line:
         lines = _documents(name, config, kind, request["chat"])
         total += len(lines)
         documents += lines[: request["limit"]]
-    sources["read"] += files.pop("read")
-    about = {"kind": kind, "documents": total, "metrics": _directions(metrics)}
-    return {"info": {**_info(configs, kind), **about, **sources, **files}, "documents": documents}
+    return {**_info(configs, kind, metrics), "documents": total}, documents
 
 
 def _configs(request: Line) -> dict[str, Any]:
@@ -118,7 +110,6 @@ def _own_table(path: str) -> dict[str, Any]:
 
 def scorer(request: Line) -> Score:
     """Return the function that scores completions by the task's metrics."""
-    check_user_files(request)
     metrics = {name: _metrics(name, config) for name, config in _configs(request).items()}
     return lambda document, completion: _scores(
         metrics[document["part"]], document["doc"], completion
@@ -241,25 +232,23 @@ def _prompt(name: str, doc: Any, prompts: Any) -> Line:
     }
 
 
-def _info(configs: Mapping[str, Any], kind: str) -> Line:
-    shots = {name: config.num_fewshots for name, config in configs.items()}
-    if kind == "choices":
-        return {"stop": [], "max_new_tokens": None, "num_fewshot": shots}
+def _info(configs: Mapping[str, Any], kind: str, metrics: Mapping[str, Any]) -> Line:
     stops = {name: [stop for stop in c.stop_sequence if stop] for name, c in configs.items()}
-    limits = [c.generation_size for c in configs.values() if (c.generation_size or -1) > 0]
-    most = max(limits, default=None)
-    return {"stop": common_stop(stops), "max_new_tokens": most, "num_fewshot": shots}
+    sizes = [c.generation_size or 0 for c in configs.values() if kind == "generative"]
+    return {
+        "stop": common_stop(stops) if kind == "generative" else [],
+        "max_new_tokens": most if (most := max(sizes, default=0)) > 0 else None,
+        "num_fewshot": {name: config.num_fewshots for name, config in configs.items()},
+        "metrics": dict(pair for metric in metrics.values() for pair in _directions(metric)),
+    }
 
 
-def _directions(metrics: Mapping[str, Any]) -> dict[str, bool]:
-    """Return for each metric whether more is better."""
-    directions: dict[str, bool] = {}
-    for metric in metrics.values():
-        names, better = metric.metric_name, metric.higher_is_better
-        for name in [names] if isinstance(names, str) else names:
-            up = better.get(name, True) if isinstance(better, dict) else better
-            directions[_plain_name(name)] = bool(up)
-    return directions
+def _directions(metric: Any) -> Iterator[tuple[str, bool]]:
+    """Yield each name of a metric, and whether more is better."""
+    names, better = metric.metric_name, metric.higher_is_better
+    for name in [names] if isinstance(names, str) else names:
+        up = better.get(name, True) if isinstance(better, dict) else better
+        yield _plain_name(name), bool(up)
 
 
 if __name__ == "__main__":

@@ -9,18 +9,14 @@ from typing import Any
 
 from evaluation.providers.adapters.contract import (
     Line,
-    RefusedTask,
     Score,
     check_section,
     common_stop,
     main,
-    no_such_task,
-    not_supported,
     plain_fields,
     seed,
 )
-from evaluation.providers.adapters.mirror_files import read_mirrors
-from evaluation.providers.adapters.task_files import check_user_files
+from evaluation.providers.adapters.refusals import RefusedTask, no_such_task, not_supported
 
 _SEED = 1234
 """lm-evaluation-harness's default seed for drawing solved examples."""
@@ -36,12 +32,10 @@ _REFUSED = {
 """Keys of descriptions of tasks that are not supported, and why."""
 
 
-def render(request: Line) -> Line:
-    """Render a task: its documents, and `info` on it."""
-    files = check_user_files(request)
-    sources = read_mirrors(request["mirrors"])
-    tasks = _load(request, _seeded_downloads)
+def render(request: Line) -> tuple[Line, list[Line]]:
+    """Render a task of lm-evaluation-harness."""
     choices, documents = request["kind"] == "choices", []
+    tasks = _load(request, _seeded_downloads)
     for name, task in tasks.items():
         check_section(name, request["kind"], ranks=task.OUTPUT_TYPE == "multiple_choice")
         if request["num_fewshot"] is not None:
@@ -49,16 +43,10 @@ def render(request: Line) -> Line:
         task.set_fewshot_seed(seed=_SEED)
         seed(f"{name}/documents")  # some tasks shuffle a document's choices whenever it is read
         for number, doc in zip(range(request["limit"]), task.eval_docs, strict=False):
-            line = {"id": f"{name}/{number}", "part": name}
-            more = (
-                _choices(task, doc, line["id"]) if choices else _prompt(task, doc, request["chat"])
-            )
-            documents.append({**line, **more})
-    sources["read"] += files.pop("read")
-    return {
-        "info": {**_info(tasks), "kind": request["kind"], **sources, **files},
-        "documents": documents,
-    }
+            place = {"id": f"{name}/{number}", "part": name}
+            more = _choices(task, doc) if choices else _prompt(task, doc, request["chat"])
+            documents.append(place | more)
+    return _info(tasks), documents
 
 
 def _load(request: Line, prepare: Any) -> dict[str, Any]:
@@ -131,7 +119,6 @@ def _seeded_downloads(tasks: Any, request: Line) -> None:
 
 def scorer(request: Line) -> Score:
     """Build the tasks from the verified documents, so that nothing is fetched."""
-    check_user_files(request)
     tasks = _load(request, _given_documents)
     return lambda document, completion: _scores(
         tasks[document["part"]], document["doc"], completion
@@ -193,25 +180,25 @@ def _prompt(task: Any, doc: Any, chat: bool) -> Line:
     }
 
 
-def _choices(task: Any, doc: Any, place: str) -> Line:
+def _choices(task: Any, doc: Any) -> Line:
     shots, prefix = task.config.num_fewshot or 0, task.doc_to_prefix(doc)
     context = task.fewshot_context(doc, num_fewshot=shots, gen_prefix=prefix)
-    requests = task.construct_requests(doc=doc, ctx=context, metadata=(place, 0, 1))
+    requests = task.construct_requests(doc=doc, ctx=context, metadata=("", 0, 1))
     pairs, count = [list(one.arguments[:2]) for one in requests], len(task.doc_to_choice(doc))
     return {
         "choices": pairs[:count],
         "unconditional": pairs[count:] or None,
-        "right": _right(task, doc, place),
+        "right": _right(task, doc),
         "fields": plain_fields(doc),
     }
 
 
-def _right(task: Any, doc: Any, place: str) -> int:
+def _right(task: Any, doc: Any) -> int:
     right = task.doc_to_text(doc) if task.multiple_input else task.doc_to_target(doc)
     if isinstance(right, str) and right in task.doc_to_choice(doc):
         right = task.doc_to_choice(doc).index(right)
     if not isinstance(right, int):
-        raise RefusedTask(f"{place} needs one right choice, and has {right!r}")
+        raise RefusedTask(f"{task.config.task} needs one right choice, and has {right!r}")
     return right
 
 

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.providers.adapters.contract import Line, RefusedTask
+from evaluation.providers.adapters.refusals import RefusedTask
 
 PACKED = (".gz", ".zst", ".zstd")
 """Endings of compressed files."""
@@ -18,8 +18,6 @@ PACKED = (".gz", ".zst", ".zstd")
 _SUFFIXES = (".parquet", *(f"{kind}{p}" for kind in (".jsonl", ".json") for p in ("", *PACKED)))
 
 _PART = re.compile(r"[-._]\d+-of-(\d+)(?=\.[^/]*$)")
-
-_LFS = b"version https://git-lfs.github.com/spec/"
 
 
 class FileStamp(NamedTuple):
@@ -51,12 +49,6 @@ def parts_of(path: Path) -> list[Path]:
     return [part for part in paths if not part.name.startswith(("cache-", "."))]
 
 
-def is_lfs_pointer(path: Path) -> bool:
-    """Return whether a file is a pointer of Git LFS, which was not replaced by the file itself."""
-    with open(path, "rb") as file:
-        return file.read(len(_LFS)) == _LFS
-
-
 def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
     """Return the folder or file that mirrors a dataset; `*` in `mirrors` names one that holds any."""
     if dataset in mirrors:
@@ -85,7 +77,7 @@ def places(root: Path, name: str | None) -> list[Path]:
     return [root / "default", root, *(below if name is None and len(below) == 1 else [])]
 
 
-def read_mirrors(mirrors: Mapping[str, str]) -> Line:
+def read_mirrors(mirrors: Mapping[str, str]) -> dict[str, Any]:
     """Make `datasets.load_dataset` read from mirrors from now on.
 
     Returns:
@@ -94,7 +86,7 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
     import datasets
 
     from_hub = datasets.load_dataset
-    record: Line = {"datasets": {}, "read": []}
+    record: dict[str, Any] = {"datasets": {}, "read": []}
 
     def load(path: str, name: str | None = None, *rest: Any, split: Any = None, **more: Any) -> Any:
         root = find_mirror(path, mirrors)

@@ -2,9 +2,10 @@
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
-from evaluation.providers.adapters.contract import Line, RefusedTask
 from evaluation.providers.adapters.mirror_files import status_of
+from evaluation.providers.adapters.refusals import RefusedTask
 
 
 def user_files(include_path: Path) -> list[Path]:
@@ -19,15 +20,15 @@ def user_files(include_path: Path) -> list[Path]:
     )
 
 
-def check_user_files(request: Line) -> Line:
-    """Return a request's part of `info` on a user's task files: `task_files` and `read`.
+def check_user_files(include_path: str | None, expected: str | None) -> dict[str, Any]:
+    """Return the part of `info` on a user's task files: `task_files`, their checksum, and `read`.
 
     Raises:
-        RefusedTask: There are none, or they are not those that the request expects.
+        RefusedTask: There are none, or their checksum is not the expected one.
     """
-    if request["include_path"] is None:
+    if include_path is None:
         return {"task_files": None, "read": []}
-    root = Path(request["include_path"])
+    root = Path(include_path)
     if not (paths := user_files(root)):
         raise RefusedTask(f"`include_path` names {root}, which has no task files")
     files = [(str(path), status_of(path)) for path in paths]
@@ -35,7 +36,7 @@ def check_user_files(request: Line) -> Line:
     for path in paths:
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         digest.update(f"{path.relative_to(root)}\0{content}\n".encode())
-    if request.get("task_files") not in (None, digest.hexdigest()):
+    if expected not in (None, digest.hexdigest()):
         raise RefusedTask(f"the task files in {root} were changed since prefill; run prefill again")
-    source = {"kind": "tasks", "dataset": str(root), "config": None, "files": files}
+    source = {"kind": "tasks", "dataset": include_path, "config": None, "files": files}
     return {"task_files": digest.hexdigest(), "read": [source]}
