@@ -111,7 +111,7 @@ def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
     except EvaluationError as error:
         reason = str(error).removeprefix(f"{task}: ")
         reason = reason.removeprefix(f"{name}: ")
-        if "its data cannot be had" in reason or "the mirror" in reason:
+        if "if its data cannot be had" in reason or "the mirror" in reason:
             reason = reason.partition(" (")[0].replace(mirrors["*"], "…")
             return Tried(provider.name, name, "not tried", reason)
         return Tried(provider.name, name, "refused", reason)

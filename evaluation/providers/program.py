@@ -28,11 +28,9 @@ class Provider:
     @property
     def install(self) -> str:
         """Return the command that installs its environment."""
-        if IS_INSTALLED:
-            lock = ROOT / f"locks/{self.name.replace('_', '-')}.lock"
-            folder, pip = self.python.parents[1], self.python.parent / "pip"
-            return f"python -m venv {folder} && {pip} install -r {lock}"
-        return "make providers"
+        if not IS_INSTALLED:
+            return "make providers"
+        return f"pip install -r {ROOT}/locks/{self.name.replace('_', '-')}.lock"
 
     def check(self) -> None:
         """Raise SourceError if the provider's environment is not there."""

@@ -1,6 +1,5 @@
 """A provider's task, rendered by its program: its documents, and settings for completing them."""
 
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -76,10 +75,11 @@ class TaskInfo(BaseModel):
     """Checksum of a user's task files."""
 
 
-@dataclass(frozen=True)
-class Rendered(Generic[Line]):
+class Rendered(BaseModel, Generic[Line]):
+    """A reply: what it says of the task, and the task's documents."""
+
     info: TaskInfo
-    documents: list[Line]
+    documents: list[Line] = Field(min_length=1)
 
 
 def render(
@@ -106,30 +106,19 @@ def render(
     reply = replies[0] if replies else {}
     if "refused" in reply:
         raise SourceError(f"{key}: {reply['refused']}")
-    if ended.code is None:
-        raise SourceError(
-            f"{key}: {provider.name} was not done after {seconds:g} seconds; see whether its "
-            "dataset can be reached, or name a local copy under `mirrors`"
-        )
     if ended.code != 0:
         raise SourceError(
-            f"{key}: {provider.name} failed; its program {ended}; if its data cannot be had, name a "
-            "local copy under `mirrors`"
+            f"{key}: {provider.name}, which has {seconds:g} seconds, {ended}; if its data cannot be had, "
+            "name a local copy under `mirrors`"
         )
-    return _read(provider, key, reply, line)
-
-
-def _read(provider: Provider, key: str, reply: dict[str, Any], model: type[Line]) -> Rendered[Line]:
+    model: Any = Rendered
     try:
-        info = TaskInfo.model_validate(reply.get("info"))
-        documents = [model.model_validate(line) for line in reply.get("documents", ())]
+        rendered: Rendered[Line] = model[line].model_validate(reply)
     except ValidationError as error:
         raise SourceError(
             f"{key}: {provider.name} wrote no valid rendered task ({error.errors()[0]['msg']}); install it "
             f"again by `{provider.install}`"
         ) from None
-    if info.version != provider.version:
-        raise SourceError(f"{key}: {provider.other_version(info.version)}")
-    if not documents:
-        raise SourceError(f"{key}: {provider.name} gave no documents")
-    return Rendered(info, documents)
+    if rendered.info.version != provider.version:
+        raise SourceError(f"{key}: {provider.other_version(rendered.info.version)}")
+    return rendered

@@ -156,11 +156,8 @@ def test_task_files_of_the_users_own_are_looked_at(
     file = tmp_path / "tasks/sums.yaml"
     file.parent.mkdir()
     file.write_text("task: sums")
-    files = [[str(file), status_of(file)]]
-    read = [{"kind": "tasks", "dataset": str(file.parent), "config": None, "files": files}]
     task = {"provider": "lm_eval", "task": "sums", "include_path": str(file.parent)}
-    python = str(installed(meta={"read": read}))
-    plan = want_answers(world, {"sums": task}, providers={"lm_eval": python})
+    plan = want_answers(world, {"sums": task}, providers={"lm_eval": str(installed())})
     PREFILLS["tier5"].make(plan, "sums")
     file.touch()
     (file.parent / ".hidden").touch()

@@ -118,25 +118,6 @@ def seed(text: str) -> None:
         langdetect.DetectorFactory.seed = 0
 
 
-def check_section(name: str, kind: str, *, ranks: bool) -> None:
-    """Raise RefusedTask for a task of the other section of a suite than it was requested under."""
-    if ranks != (kind == "choices"):
-        what = (
-            "choices; put it under `tasks`"
-            if ranks
-            else "no choices; put it under `generation_tasks`"
-        )
-        raise RefusedTask(f"{name} ranks {what}")
-
-
-def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
-    """Return the stop strings that all parts of a task share; raise RefusedTask if they differ."""
-    first, *others = stops.values()
-    if any(other != first for other in others):
-        raise RefusedTask("its parts have different stop strings; name each part as a task")
-    return first
-
-
 def plain_fields(row: Mapping[str, object]) -> Line:
     """Return the texts and whole numbers of a row and its `metadata`, which JSON can hold."""
     fields = {name: value for name, value in row.items() if isinstance(value, str | int)}

@@ -9,16 +9,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import (
-    Line,
-    Score,
+from evaluation.providers.adapters.contract import Line, Score, main, plain_fields, seed
+from evaluation.providers.adapters.refusals import (
+    RefusedTask,
     check_section,
     common_stop,
-    main,
-    plain_fields,
-    seed,
+    no_such_task,
+    not_supported,
 )
-from evaluation.providers.adapters.refusals import RefusedTask, no_such_task, not_supported
 
 _OTHER = "its metric asks another model"
 
@@ -43,10 +41,9 @@ _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_na
 
 def render(request: Line) -> tuple[Line, list[Line]]:
     """Render a task of lighteval."""
-    kind, configs = request["kind"], _configs(request)
+    kind, configs, total = request["kind"], _configs(request), 0
     documents: list[Line] = []
     metrics: dict[str, Any] = {}
-    total = 0
     for name, config in configs.items():
         config.num_fewshots = request["num_fewshot"] or 0
         check_section(name, kind, ranks=_ranks(name, config))
@@ -63,7 +60,6 @@ def _configs(request: Line) -> dict[str, Any]:
     Raises:
         RefusedTask: There is none, or it is not supported.
     """
-    import lighteval.tasks
     import nltk
 
     nltk.download = lambda *_, **__: True  # modules download its data when they are imported
@@ -71,12 +67,7 @@ def _configs(request: Line) -> dict[str, Any]:
     seed(f"{name}/data")
     if own is None and (why := _refusal(name)):
         raise not_supported(name, why)
-    table = _own_table(own) if own is not None else {}
-    folder = Path(lighteval.tasks.__path__[0]) / "tasks"
-    for path in [] if table else sorted([*folder.glob("*.py"), *folder.glob("*/main.py")]):
-        module = ".".join(path.relative_to(folder).with_suffix("").parts)
-        if not _refusal(module):
-            table |= _table(module)
+    table = _tables() if own is None else _own_table(own)
     matching = {key: c for key, c in table.items() if key == name or key.startswith(f"{name}:")}
     if not matching:
         raise no_such_task(name, table)
@@ -88,13 +79,22 @@ def _refusal(name: str) -> str | None:
     return next((why for begin, why in _REFUSED.items() if plain.startswith(begin)), None)
 
 
-def _table(module: str) -> dict[str, Any]:
-    package = "lighteval.tasks.tasks"
-    if module == "ifbench.main":  # otherwise each of its instructions would install a spaCy model
-        instructions: Any = importlib.import_module(f"{package}.ifbench.instructions")
-        instructions.RESOURCES_DOWNLOADED = True
-    loaded = importlib.import_module(f"{package}.{module}")
-    return {config.name: config for config in getattr(loaded, "TASKS_TABLE", ())}
+def _tables() -> dict[str, Any]:
+    """Return lighteval's tasks by name, but for those of modules that are not imported."""
+    from lighteval.tasks import tasks
+    from lighteval.tasks.tasks.ifbench import instructions
+
+    instructions.RESOURCES_DOWNLOADED = (
+        True  # otherwise each instruction would install a spaCy model
+    )
+    folder = Path(tasks.__path__[0])
+    table: dict[str, Any] = {}
+    for path in sorted([*folder.glob("*.py"), *folder.glob("*/main.py")]):
+        module = ".".join(path.relative_to(folder).with_suffix("").parts)
+        if not _refusal(module):
+            loaded = importlib.import_module(f"{tasks.__name__}.{module}")
+            table |= {task.name: task for task in getattr(loaded, "TASKS_TABLE", ())}
+    return table
 
 
 def _own_table(path: str) -> dict[str, Any]:
@@ -104,8 +104,7 @@ def _own_table(path: str) -> dict[str, Any]:
     try:
         return {task.name: task for task in Registry.create_custom_tasks_module(path).TASKS_TABLE}
     except Exception as error:  # noqa: BLE001 - the code is anyone's
-        what = f"{type(error).__name__}: {error}"
-        raise RefusedTask(f"{path} is no Python file that lists tasks ({what})") from None
+        raise RefusedTask(f"{path} is no Python file that lists tasks ({error!r})") from None
 
 
 def scorer(request: Line) -> Score:
@@ -127,8 +126,8 @@ def _scores(metrics: Mapping[str, Any], fields: Line, completion: str) -> Line:
         doc = Doc(**json.loads(json.dumps(fields)))  # metrics write into it
         seed(json.dumps(fields, sort_keys=True))
         answer = ModelResponse(text=[completion], text_post_processed=[answer_text])
-        given = metric.compute_sample(doc=doc, model_response=answer)
-        scores |= {_plain_name(name): value for name, value in given.items()}
+        for name, value in metric.compute_sample(doc=doc, model_response=answer).items():
+            scores[_plain_name(name)] = value
     return scores
 
 
@@ -196,10 +195,9 @@ def _documents(name: str, config: Any, kind: str, chat: bool) -> list[Line]:
     task.formatter = seeded
     lines = []
     for doc in sorted(task.get_docs(), key=lambda doc: int(doc.id)):
-        if not isinstance(doc.query, str) or "multi_turn_queries" in (doc.specific or {}):
-            raise not_supported(name, "it has several turns")
-        if doc.images:
-            raise not_supported(name, "it asks about images")
+        turns = not isinstance(doc.query, str) or "multi_turn_queries" in (doc.specific or {})
+        if turns or doc.images:
+            raise not_supported(name, "it has several turns or images")
         place = f"{name}/{doc.id}"
         more = _choices(place, doc, prompts) if kind == "choices" else _prompt(name, doc, prompts)
         lines.append({"id": place, "part": name, **more})
@@ -208,10 +206,8 @@ def _documents(name: str, config: Any, kind: str, chat: bool) -> list[Line]:
 
 def _choices(place: str, doc: Any, prompts: Any) -> Line:
     right = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
-    if len(right) != 1:
-        raise RefusedTask(f"{place} has {len(right)} right choices")
-    if len(doc.choices) < 2:
-        raise RefusedTask(f"{place} has only one choice, so there is nothing to rank")
+    if len(right) != 1 or len(doc.choices) < 2:
+        raise RefusedTask(f"{place} has {len(right)} right of {len(doc.choices)} choices")
     context, alone = prompts.prepare_prompt(doc), doc.unconditioned_query
     return {
         "choices": [[context, choice] for choice in doc.choices],
@@ -222,8 +218,7 @@ def _choices(place: str, doc: Any, prompts: Any) -> Line:
 
 
 def _prompt(name: str, doc: Any, prompts: Any) -> Line:
-    golds = doc.get_golds() if doc.choices else []
-    chat = prompts.use_chat_template
+    golds, chat = doc.get_golds() if doc.choices else [], prompts.use_chat_template
     return {
         "prompt": None if chat else prompts.prepare_prompt(doc),
         "messages": prompts.prepare_prompt_api(doc) if chat else None,

@@ -7,16 +7,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from evaluation.providers.adapters.contract import (
-    Line,
-    Score,
+from evaluation.providers.adapters.contract import Line, Score, main, plain_fields, seed
+from evaluation.providers.adapters.refusals import (
+    RefusedTask,
     check_section,
     common_stop,
-    main,
-    plain_fields,
-    seed,
+    no_such_task,
+    not_supported,
 )
-from evaluation.providers.adapters.refusals import RefusedTask, no_such_task, not_supported
 
 _SEED = 1234
 """lm-evaluation-harness's default seed for drawing solved examples."""
