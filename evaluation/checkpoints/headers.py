@@ -64,8 +64,8 @@ def _unsound(path: Path, size: int, reason: str) -> CheckpointError:
     reason = reason.removeprefix("Error while deserializing header: ")
     if reason.startswith(_OTHER_SIZE):
         return IncompleteCheckpoint(
-            f"{path}: its {size:,} bytes are not those of its header ({reason}); wait until it is written, "
-            "or copy it again"
+            f"{path}: ends early or late: its {size:,} bytes are not those of its header ({reason}); wait "
+            "until it is written, or copy it again"
         )
     return CheckpointError(f"{path}: not a sound safetensors file: {reason[:200]}; copy it again")
 

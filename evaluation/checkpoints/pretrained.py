@@ -59,6 +59,8 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
             config=config,
             state_dict=state,
             dtype=dtype,
+            local_files_only=True,
+            trust_remote_code=False,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # `_check_report` refuses them and names the tensors
         )

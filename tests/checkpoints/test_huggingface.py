@@ -78,7 +78,7 @@ def test_sharded_by_its_index(sharded: Path) -> None:
     load_model(checkpoint)
     shard = sorted(sharded.glob("model-*.safetensors"))[1]
     shard.write_bytes(shard.read_bytes()[:-4])
-    with pytest.raises(IncompleteCheckpoint, match=f"{shard.name}: its .* bytes"):
+    with pytest.raises(IncompleteCheckpoint, match=f"{shard.name}: ends early"):
         open_checkpoint(sharded)
 
 
