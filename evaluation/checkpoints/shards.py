@@ -159,14 +159,13 @@ def _whole_shape(header: Header) -> tuple[int, ...]:
 def _slices_pair(
     path: Path, text: str, local_shape: tuple[int, ...], whole_shape: tuple[int, ...]
 ) -> SlicesPair:
-    local, _, whole = text.partition("#")
-    mine, theirs = _slices(local, local_shape), _slices(whole, whole_shape)
-    sizes = [[stop - start for start, stop in region or ()] for region in (mine, theirs)]
-    if mine is None or theirs is None or sizes[0] != sizes[1]:
-        raise CheckpointError(
-            f"{path}: its slices {text[:80]!r} are not regions of the tensor; copy the file again"
-        )
-    return SlicesPair(mine, theirs)
+    left, _, right = text.partition("#")
+    local, whole = _slices(left, local_shape), _slices(right, whole_shape)
+    if local and whole and [b - a for a, b in local] == [b - a for a, b in whole]:
+        return SlicesPair(local, whole)
+    raise CheckpointError(
+        f"{path}: its slices {text[:80]!r} are not regions of the tensor; copy the file again"
+    )
 
 
 def _slices(text: str, shape: tuple[int, ...]) -> Slices | None:
