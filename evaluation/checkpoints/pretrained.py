@@ -12,6 +12,7 @@ import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError, safe_open
+from transformers.models.auto.auto_factory import _get_model_class
 
 from evaluation.allowance import is_out_of_memory
 from evaluation.checkpoints.config_files import exists, short
@@ -52,9 +53,8 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
         for header in checkpoint.headers:  # read, not mapped, so that later changes do not matter
             file = stack.enter_context(safe_open(header.path, framework="pt", backend="pread"))
             state |= {name: file.get_slice(name) for name in header.tensors}
-        model, report = transformers.AutoModelForCausalLM._model_mapping[
-            type(config)
-        ].from_pretrained(
+        model_class, config = _class_of(config)
+        model, report = model_class.from_pretrained(
             None,
             config=config,
             state_dict=state,
@@ -69,6 +69,16 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
     _check_buffers(checkpoint, model)
     _drop_unknown_keys(checkpoint, model)
     return model
+
+
+def _class_of(config: Any) -> tuple[Any, Any]:
+    """Return the class that `AutoModelForCausalLM` takes, and its configuration, maybe of the text alone."""
+    mapping = transformers.AutoModelForCausalLM._model_mapping
+    if type(config) not in mapping:
+        raise ValueError(f"{type(config).__name__} is of no causal language model")
+    model_class = _get_model_class(config, mapping)
+    is_part = model_class.config_class == config.sub_configs.get("text_config", None)
+    return model_class, config.get_text_config() if is_part else config
 
 
 @contextlib.contextmanager
