@@ -60,6 +60,7 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("value", "code_lines"): "write `definitions_only`, or what may not be there in `code_lacks`",
     ("key", "patterns"): "name Python's words and signs in `texts`, such as `max(` or `for`",
     ("option", "--ids"): "leave it out: Nanotron's code gets random ids",
+    ("option", "--limit"): "leave it out: Nanotron's code has half an hour",
     ("command", "import-hf"): "list the Hugging Face folder in `checkpoints` as it is",
 }
 """The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind
