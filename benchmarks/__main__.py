@@ -18,8 +18,8 @@ from benchmarks.peers import Pairs, compare_blocks, compare_candidates, run_engi
 from benchmarks.questions import FIVE_SHOT, ZERO_SHOT, as_pairs, read_questions
 from evaluation.files import write_json
 from evaluation.reporting.terminal import as_table
-from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.gpu import INDUCTOR
 from evaluation.settings.computing import Scoring
 
 

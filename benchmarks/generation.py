@@ -22,7 +22,8 @@ from benchmarks.measure import load, measure
 from benchmarks.questions import read_questions
 from evaluation.files import write_json
 from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.generation.generate import generate
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.generate import generate
 from evaluation.settings.generation import Sampling
 
 SAMPLES = 8
@@ -52,13 +53,8 @@ class Peers:
             GenerationRequest(str(i), ids, self.longest, tuple(range(samples)), sampling, stopping)
             for i, ids in enumerate(map(tuple, self.tokenizer(list(texts))["input_ids"]))
         ]
-        parts = generate(
-            self.model,
-            requests,
-            vocabulary=len(self.tokenizer),
-            batch=ROWS,
-            device=self.device,
-        )
+        scored = Engine(self.model, row_tokens=1024, device=self.device.type)
+        parts = generate(scored, requests, vocabulary=len(self.tokenizer), batch=ROWS)
         answers = {key: answer.text for part in parts for key, answer in part.items()}
         return [answers[AnswerKey(i, s)] for i in range(len(texts)) for s in range(samples)]
 

@@ -31,8 +31,8 @@ from torch.utils._pytree import tree_map
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from benchmarks.pretended import SHARED, pretended, stop, stopped
-from evaluation.scoring.engine import attend
-from evaluation.scoring.engine.head import _many, _score
+from evaluation.scoring.engine import gpu
+from evaluation.scoring.engine.head import _all_totals
 from evaluation.scoring.engine.masks import block_mask
 
 MODELS = {
@@ -57,7 +57,7 @@ def trace(function: Callable[..., Any], *inputs: Any, **named: Any) -> tuple[Any
         fw_compiler=stop, inference_compiler=stop, decompositions=select_decomp_table()
     )
     torch._dynamo.reset()
-    with mock.patch.object(attend, "is_on_gpu", _yes):
+    with mock.patch.object(gpu, "is_on_gpu", _yes):
         found = stopped(
             lambda: torch.compile(function, backend=compiler, dynamic=False, fullgraph=True)(
                 *inputs, **named
@@ -145,7 +145,7 @@ def layer_graph(shape: dict[str, Any], kind: str, dtype: torch.dtype) -> tuple[A
         hidden_size=shape["hidden"], intermediate_size=shape["inner"], head_dim=shape["width"],
         num_attention_heads=heads, num_key_value_heads=kv_heads, num_hidden_layers=1, vocab_size=256,
     )  # fmt: skip
-    model = LlamaForCausalLM._from_config(config, dtype=dtype, attn_implementation=attend.NAME)
+    model = LlamaForCausalLM._from_config(config, dtype=dtype, attn_implementation=gpu.ATTENTION)
     layer = model.eval().requires_grad_(False).model.layers[0]
     depth, end = torch.zeros(2, rows, length, dtype=torch.long)
     rope = torch.empty(rows, length, shape["width"], dtype=dtype)
@@ -161,8 +161,7 @@ def layer_graph(shape: dict[str, Any], kind: str, dtype: torch.dtype) -> tuple[A
 @torch.inference_mode()
 def head_graph(vocabulary: int) -> tuple[Any, list[Any]]:
     """Return the graph of scoring a chunk of logits."""
-    places = torch.zeros(2, 700, dtype=torch.long)
-    return trace(_score, _many(torch.empty(500, vocabulary)), *map(_many, places))
+    return trace(_all_totals, torch.empty(512, vocabulary))
 
 
 def main(capability: int, *, is_few: bool) -> None:

@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from benchmarks.measure import measure
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from evaluation.scoring.engine.rows import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request, fit_requests
 from evaluation.tokenizers.encoding import encode_pairs
 from evaluation.tokenizers.loading import load_tokenizer
@@ -135,5 +135,5 @@ def _head(model: PreTrainedModel, hidden: torch.Tensor, batch: torch.Tensor) -> 
 def flops_per_token(engine: Engine, length: int) -> float:
     """Return 2 per weight of body and head, plus causal attention over half the block on average."""
     per_token, per_pair = engine.costs
-    head = engine.head.weight.numel()
+    head = engine.model.get_output_embeddings().weight.numel()
     return 2 * (per_token + head + per_pair * length / 2)

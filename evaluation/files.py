@@ -82,13 +82,6 @@ def temporary_path(path: Path) -> Path:
     return path.with_name(f".{name}.{writer}.tmp")
 
 
-def remove_oldest(paths: Iterable[Path], *, most: int) -> None:
-    """Delete files of a cache but the newest ones; stop where another job removes files at the same time."""
-    with contextlib.suppress(OSError):
-        for path in sorted(paths, key=os.path.getmtime)[:-most]:
-            path.unlink(missing_ok=True)
-
-
 def is_temporary(path: Path) -> bool:
     """Return whether a name begins with `.` and ends with `.tmp`: another job may be writing it."""
     return path.name.startswith(".") and path.name.endswith(".tmp")

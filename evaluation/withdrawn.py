@@ -33,6 +33,7 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("value", "token_accuracy"): "leave it out: losses decide tier2",
     ("value", "z_loss"): "leave it out: losses decide tier2",
     ("key", "gpus_per_checkpoint"): "a model has one GPU; score a larger one by a `command`",
+    ("key", "cuda_graphs"): "leave it out: steps are launched; for many completions use vLLM",
     ("key", "processes"): "a checkpoint has one GPU; for many completions set `engine: vllm`",
     ("key", "merges"): "write the mean with `merge`, and list its folder in `checkpoints`",
     ("key", "listed"): "start the run again, which writes the list into `checkpoints`",

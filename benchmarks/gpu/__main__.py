@@ -27,11 +27,10 @@ from benchmarks.measure import measure, peak_bytes
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import EvaluationError
-from evaluation.scoring.engine.busy import busy_seconds
-from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.device import choose_device
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from evaluation.scoring.engine.gpu import INDUCTOR
+from evaluation.scoring.engine.rows import score_blocks, score_requests
 
 COMPLETION = 128
 """Tokens of a completion."""
@@ -40,8 +39,6 @@ ROWS = {"cpu": 1024, "cuda": 16_384}
 """Tokens of a pass, the defaults of the configuration."""
 
 TARGETS = {
-    "tier2": {"busy": ">= 90%"},
-    "tier3": {"busy": ">= 90%"},
     "1.7b.tier2_block": {"peak_share": ">= 60%"},
     "135m.tier2_block": {"peak_share": ">= 35%"},
     "mmlu_5shot": {"times_faster": ">= 20x"},
@@ -56,7 +53,6 @@ SHOWN = {
     "first_use_seconds": "{:.1f} s",
     "tokens_per_second": "{:,.0f}",
     "peak_share": "{:.0%}",
-    "busy": "{:.0%}",
     "peak_memory_gb": "{:.1f} GB",
     "times_faster": "{:.1f}x",
     "largest_difference": "{:.1e}",
@@ -197,15 +193,13 @@ def _figures(
 ) -> dict[str, float]:
     """Measure a run, after two short runs, the first of which also compiles."""
     first, again = (measure(engine.device, few).seconds for _ in range(2))
-    read, worked, start = engine.tokens_processed, busy_seconds(), time.perf_counter()
+    read = engine.tokens_processed
     measured = measure(engine.device, run)
-    wall, worked = time.perf_counter() - start, busy_seconds() - worked
     return {
         "first_use_seconds": first - again,
         "seconds": measured.seconds,
         "tokens_per_second": (engine.tokens_processed - read) / measured.seconds,
         "peak_memory_gb": peak_bytes(engine.device) / 1e9,
-        **({"busy": worked / wall} if engine.on_gpu else {}),
     }
 
 

@@ -7,7 +7,8 @@ import torch
 from transformers import PreTrainedModel
 
 from evaluation.scoring.answers import AnswerKey, GenerationRequest
-from evaluation.scoring.engine.generation.generate import generate
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.generate import generate
 
 ROWS = 64
 """Completions that are decoded at once."""
@@ -27,13 +28,8 @@ def engine(model: PreTrainedModel, prompts: Sequence[Prompt], longest: int) -> l
     requests = [
         GenerationRequest(str(place), prompt, longest) for place, prompt in enumerate(prompts)
     ]
-    found = generate(
-        model,
-        requests,
-        vocabulary=model.config.vocab_size,
-        batch=ROWS,
-        device=model.device.type,
-    )
+    scored = Engine(model, row_tokens=4096, device=model.device.type)
+    found = generate(scored, requests, vocabulary=model.config.vocab_size, batch=ROWS)
     answers = {key: answer for part in found for key, answer in part.items()}
     return [list(answers[AnswerKey(place, 0)].tokens) for place in range(len(prompts))]
 

@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.gpu.models import Size
 from benchmarks.measure import measure
-from evaluation.scoring.engine.tries import build_trie, key_of
+from evaluation.scoring.engine.tries import PackedInputs, key_of
 from evaluation.scoring.engine.window import Request
 
 
@@ -36,19 +36,10 @@ class Work:
 
 
 def of_requests(requests: Sequence[Request]) -> Work:
-    trie = build_trie([key_of((*one.context, *one.continuation[:-1])) for one in requests])
-    longest = np.zeros(len(trie), dtype=np.int64)  # longest continuation of each input
-    np.maximum.at(longest, trie.place, [len(one.continuation) for one in requests])
-    tokens = pairs = queries = 0
-    is_query = np.zeros(trie.lengths.max(), dtype=np.bool_)  # for the nodes on the current path
-    each = (part.tolist() for part in (trie.lengths, trie.shared, longest))
-    for length, shared, count in zip(*each, strict=True):
-        tokens += length - shared
-        pairs += (length * (length + 1) - shared * (shared + 1)) // 2
-        is_query[shared:length] = False
-        queries += int((~is_query[length - count : length]).sum())
-        is_query[length - count : length] = True
-    return Work(tokens, pairs, queries)
+    inputs = [key_of((*one.context, *one.continuation[:-1])) for one in requests]
+    targets = [key_of(one.continuation) for one in requests]
+    row = PackedInputs(inputs, targets, lambda shared: shared + sum(map(len, inputs))).row(0)
+    return Work(len(row.tokens), int((row.depth + 1).sum()), len(np.unique(row.query)))
 
 
 def of_blocks(tokens: torch.Tensor, starts: torch.Tensor | None = None) -> Work:

@@ -18,7 +18,6 @@ from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.scoring.engine.window import prefix_of
 from evaluation.store import ScoreStore, StoredScore
 
@@ -52,7 +51,6 @@ class Job:
         self.store = ScoreStore(plan.scores, self._contents.identity(self.checkpoint))
         self.names: list[str] = []
         self._begun = 0
-        self._busy = busy_seconds()
 
     def check_unchanged(self) -> None:
         """Check that the checkpoint on disk is still the one that was opened.
@@ -146,10 +144,8 @@ class Job:
             "row_tokens": self.backend.row_tokens,
         }
         if self.backend.device == "cuda":
-            before, self._busy = self._busy, busy_seconds()
             stamp["gpu"] = torch.cuda.get_device_name()
             stamp["layers"] = self.backend.layers
-            stamp["busy_seconds"] = round(self._busy - before, 3)
         return replace(score, summary={**score.summary, **stamp})
 
     @property

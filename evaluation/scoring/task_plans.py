@@ -1,4 +1,4 @@
-"""What a task asks of a model, as flat arrays: requests that fit the window, sorted as a trie."""
+"""What a task asks of a model: requests that fit the window, and to which question each belongs."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluation.prefill.caches import TokenizedQuestion
-from evaluation.scoring.engine.packed_rows import Plan, plan_requests
 from evaluation.scoring.engine.tries import Ints
 from evaluation.scoring.engine.window import Request, fit_requests
 
@@ -33,11 +32,11 @@ class TaskPlan:
     candidates: Ints  # (questions,)
     unconditional: Ints  # (questions,)
     truncated: Ints  # (questions,)
-    requests: Plan
+    requests: Sequence[Request]
 
 
 def plan_questions(questions: Mapping[str, TokenizedQuestion], window: FitWindow) -> TaskPlan:
-    """Fit the requests of questions into the window, and plan them.
+    """Fit the requests of questions into the window.
 
     Raises:
         ScoringError: When a question cannot be scored; it names the item.
@@ -52,7 +51,7 @@ def plan_questions(questions: Mapping[str, TokenizedQuestion], window: FitWindow
         candidates=np.array([len(item.candidates) for item in questions.values()]),
         unconditional=np.array([len(item.unconditional or ()) for item in questions.values()]),
         truncated=np.array([part.truncated for part in fitted]),
-        requests=plan_requests([request for part in fitted for request in part.requests]),
+        requests=[request for part in fitted for request in part.requests],
     )
 
 

@@ -10,7 +10,6 @@ from evaluation.allowance import usable_cores
 from evaluation.settings.model import (
     LARGEST_MEMORY,
     LONGEST_WAIT,
-    Boolean,
     ExpandedPath,
     Fraction,
     Integer,
@@ -42,9 +41,6 @@ class Scoring(Settings):
         le=2**16,
         description="Most completions generated at once; fewer if free memory is for fewer. "
         "Default: 1024 on a GPU, 64 on CPU.",
-    )
-    cuda_graphs: Boolean = Field(
-        False, description="Whether a GPU decodes by replaying CUDA graphs. Not yet run on a GPU."
     )
 
 

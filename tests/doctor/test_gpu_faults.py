@@ -21,9 +21,9 @@ from evaluation.errors import (
 )
 from evaluation.scoring.engine import backend
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generation.generate import DecodingBatch
+from evaluation.scoring.engine.generate import Decoding
+from evaluation.scoring.engine.gpu import gpu_faults
 from evaluation.scoring.engine.window import Request
 from evaluation.settings.computing import Scoring
 from tests.doctor.conftest import HOLDER, Held
@@ -118,7 +118,7 @@ def subject_of(world: World) -> Subject:
         (backend, "score_blocks", True, 0),
         (backend, "score_requests", False, 1),
         (backend, "score_requests", True, 1),
-        (DecodingBatch, "_advance", False, 2),
+        (Decoding, "_advance", False, 2),
     ],
 )
 def test_the_retry_goes_on_from_the_store(

@@ -1,8 +1,9 @@
 """What a model takes of a GPU, for which the CPU stands: what is compiled is kept; results name it."""
 
 import json
+import os
 from collections.abc import Callable
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine import backend
 from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.gpu import keep_compiled
 from tests.workflow.world import World
 
 GPU = "NVIDIA A100-SXM4-40GB"
@@ -28,26 +30,16 @@ def on_cpu(call: Callable[..., Any], **other: Any) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What PyTorch is given back of compiled kernels; it always has compiled one and the same."""
-    taken: list[bytes] = []
-    made = (b"kernels", SimpleNamespace(artifacts={"inductor": ["graph"]}))
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU for which the CPU stands; nothing is compiled for it."""
     monkeypatch.setattr(backend, "choose_device", lambda asked: "cuda")
     monkeypatch.setattr(backend, "load_model", on_cpu(load_model))
     monkeypatch.setattr(backend, "Engine", on_cpu(Engine, compiler=None))
-    monkeypatch.setattr(backend, "generate", on_cpu(backend.generate))
-    # Not by keyword, as `on_cpu` would give it.
-    check = backend.decoding_fault
-    monkeypatch.setattr(
-        backend, "decoding_fault", lambda model, _, *rest: check(model, "cpu", *rest)
-    )
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: GPU)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
-    monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: made)
-    monkeypatch.setattr(
-        torch.compiler, "load_cache_artifacts", lambda payload: taken.append(payload) or made[1]
-    )
-    return taken
+    for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
 
 
 def score(world: World, step: int) -> Subject:
@@ -56,21 +48,30 @@ def score(world: World, step: int) -> Subject:
     return subject
 
 
-def test_a_second_job_takes_what_the_first_has_compiled(
-    world: World, compiled: list[bytes]
+def test_jobs_compile_into_the_shared_cache_and_results_name_the_gpu(
+    world: World, gpu: None
 ) -> None:
-    score(world, 5)
-    assert compiled == []
-    kept = list((world.folder / "cache/compiled").rglob("*"))
-    assert [path.suffix for path in kept if path.is_file()] == [".artifacts"]
-    assert kept[0].name.endswith("NVIDIA-A100-SXM4-40GB")
-    subject = score(world, 15)
-    assert compiled == [b"kernels"]
-    assert list((world.folder / "cache/compiled").rglob("*")) == kept
+    subject = score(world, 5)
+    folder = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    assert folder.is_relative_to(world.folder / "cache/compiled")
+    assert f"torch-{torch.__version__}" in folder.name
+    assert Path(os.environ["TRITON_CACHE_DIR"]).is_relative_to(folder)
     assert make(COLLECT, subject).error is None
     for name in ("tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json"):
         header = json.loads((subject.folder / name).read_text())
         assert (header["gpu"], header["row_tokens"], header["device"]) == (GPU, [16384], "cuda")
+
+
+def test_a_folder_that_the_user_has_set_or_that_cannot_be_written_is_left(
+    tmp_path: Path, gpu: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    keep_compiled(tmp_path / "file")
+    assert "TORCHINDUCTOR_CACHE_DIR" not in os.environ
+    assert "compiled kernels are not stored" in caplog.text
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/mine")
+    keep_compiled(tmp_path)
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "/mine"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_a_second_job_takes_what_the_first_has_compiled(
 )
 def test_too_little_memory_is_not_the_checkpoints_fault(
     world: World,
-    compiled: list[bytes],
+    gpu: None,
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
     said: str,
@@ -120,10 +121,10 @@ def fails(graph, inputs):
 
 
 def is_wrong(graph, inputs):
-    """Computes all and gives back a little more."""
+    """Computes all and gives it back in another order."""
     run = lookup_backend("aot_eager")(graph, inputs)
     return lambda *given: tuple(
-        one * 1.01 if isinstance(one, torch.Tensor) and one.is_floating_point() else one
+        one.flip(-1) if isinstance(one, torch.Tensor) and one.is_floating_point() else one
         for one in run(*given)
     )
 
@@ -138,7 +139,7 @@ FALLBACKS = {
 @pytest.mark.parametrize("name", FALLBACKS)
 def test_without_a_compiler_a_job_goes_on_plainly(
     world: World,
-    compiled: list[bytes],
+    gpu: None,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     name: str,
@@ -147,7 +148,7 @@ def test_without_a_compiler_a_job_goes_on_plainly(
     given, asked, said = FALLBACKS[name]
     torch._dynamo.reset()
 
-    def engine(model, row_tokens, device, compiler):
+    def engine(model, *, row_tokens, device, compiler):
         return Engine(model, row_tokens=512, device="cpu", compiler=compiler and given)
 
     monkeypatch.setattr(backend, "Engine", engine)

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.gpu import INDUCTOR
 from evaluation.scoring.engine.window import Request
 from tests.scoring.tiny import build
 

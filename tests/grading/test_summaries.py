@@ -23,7 +23,6 @@ from evaluation.metrics.layout import Layout
 from evaluation.prefill.caches import DocumentLine
 from evaluation.reporting.pages.verified_answers import RATES
 from evaluation.results.verified_files import VerifierRates
-from evaluation.scoring import session
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.verifiers import (
@@ -222,15 +221,14 @@ def test_machines(tmp_path: Path, name: str) -> None:
 def test_the_machine_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = "NVIDIA H100 80GB HBM3"
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: gpu)
-    monkeypatch.setattr(session, "busy_seconds", lambda: 4.0)
     plan = make_plans(tmp_path)["first"]
     score = StoredScore(pa.table({"nats": [1.0]}), {"ppl": 9.0})
     for device, expected in (
         ("cpu", {"gpu": None}),
-        ("cuda", {"gpu": gpu, "layers": "compiled", "busy_seconds": 2.5}),
+        ("cuda", {"gpu": gpu, "layers": "compiled"}),
     ):
         backend = SimpleNamespace(device=device, row_tokens=4096, layers="compiled")
-        job: Any = SimpleNamespace(plan=plan, backend=backend, _busy=1.5)
+        job: Any = SimpleNamespace(plan=plan, backend=backend)
         summary = Job.stamped(job, score, {"seconds": 1.23456}).summary
         assert summary.pop("packages").keys() >= {"torch", "transformers"}
         assert summary == {"ppl": 9.0, "seconds": 1.235, "row_tokens": 4096, **expected}

@@ -17,11 +17,9 @@ from huggingface_hub.errors import StrictDataclassError
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from evaluation.errors import EvaluationError
-from evaluation.scoring.engine.batches import Shape
+from evaluation.scoring.engine.check_decoding import ensure_decodable
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generation.check import decoding_fault, plain_fault
-from evaluation.scoring.engine.loglikelihood import score_requests
-from evaluation.scoring.engine.self_check import check_shape
+from evaluation.scoring.engine.rows import score_requests
 from evaluation.scoring.engine.window import Request
 from tests.conftest import ROOT
 
@@ -142,14 +140,15 @@ def built(name: str, **others: Any) -> transformers.PreTrainedModel:
 
 
 def abilities(name: str) -> list[str]:
-    """Return whether a class is scored, and scored with compiled layers, and how it is decoded."""
+    """Return whether a class is scored, scored with compiled layers, and decoded."""
     try:
         model = built(name)
     except FAULTS as error:
         return [f"not tried: {_reason(error)}"] * 3
     scored = _try(_scored, model)
-    compiled = _try(_compiled, model) if scored == "yes" else "no: not scored"
-    return [scored, compiled, _decoded(model)]
+    if scored != "yes":
+        return [scored, *["no: not scored"] * 2]
+    return [scored, _try(_compiled, model), _try(_decoded, model)]
 
 
 def _reason(error: Exception) -> str:
@@ -172,16 +171,12 @@ def _scored(model: transformers.PreTrainedModel) -> None:
 def _compiled(model: transformers.PreTrainedModel) -> None:
     torch._dynamo.reset()  # graphs of all classes together would be too many
     engine = Engine(model, row_tokens=256, device="cpu", compiler="aot_eager")
-    for is_causal in (True, False):
-        check_shape(engine, Shape(1, 256), is_causal=is_causal)
+    for is_text in (True, False):
+        engine.ensure_checked([256], is_text=is_text)
 
 
-def _decoded(model: transformers.PreTrainedModel) -> str:
-    """Return `fast`, or `plain` if transformers' greedy tokens are those of whole forward passes."""
-    if (fault := decoding_fault(model, "cpu")) is None:
-        return "fast"
-    plain = plain_fault(model, "cpu")
-    return f"plain: {fault}" if plain is None else f"no: {plain}; {fault}"
+def _decoded(model: transformers.PreTrainedModel) -> None:
+    ensure_decodable(Engine(model, row_tokens=64, device="cpu"), 40)
 
 
 @contextlib.contextmanager
@@ -215,9 +210,7 @@ transformers {transformers.__version__}, and tries it in float32 on a CPU.
 
 - **scored**: Tier2 and Tier3 give the class's own log-probabilities. If not, the job refuses the class.
 - **compiled**: so do layers that are compiled, as on a GPU. If not, they run uncompiled, which is slower.
-- **decoded**: Tier4 and Tier5 write answers. `fast`: many at once, with this project's cache. `plain`: one
-  prompt after the other, by the class's own `generate`. `no`: its own `generate` fails, or differs from its
-  whole forward pass.
+- **decoded**: Tier4 and Tier5 write answers, with the class's own logits. If not, the job refuses the class.
 
 Nothing has to be set: before the first score and the first answer, each job compares the logits with the
 class's own. Real models of a class may have other parts than the tiny one, so that check decides.

@@ -1,25 +1,26 @@
+"""Masks: sparse ones are the dense ones, and transformers makes none of its own."""
+
 import numpy as np
 import pytest
 import torch
 from transformers import Qwen2Config
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine import attend as attend_module
-from evaluation.scoring.engine import masks
-from evaluation.scoring.engine.attend import attend
-from evaluation.scoring.engine.batches import Batch, collate
+from evaluation.scoring.engine import gpu
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.masks import BLOCK, block_mask, dense_mask, layer_windows
-from evaluation.scoring.engine.packed_rows import packed_row, plan_requests
-from evaluation.scoring.engine.tries import pack
+from evaluation.scoring.engine.rows import score_requests
+from evaluation.scoring.engine.tries import Batch, PackedInputs, collate, key_of
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
 from tests.scoring.strategies import random_requests
 
 
 def batch_of(asked: list[Request], budget: int, length: int) -> Batch:
-    plan = plan_requests(asked)
-    return collate([packed_row(plan, piece) for piece in pack(plan.trie, lambda _: budget)], length)
+    inputs = [key_of(one.context + one.continuation[:-1]) for one in asked]
+    targets = [key_of(one.continuation) for one in asked]
+    packed = PackedInputs(inputs, targets, lambda shared: np.maximum(budget, shared))
+    return collate([packed.row(i) for i in range(len(packed.lengths))], length)
 
 
 @pytest.mark.parametrize("window", [None, 5, 280])
@@ -45,42 +46,18 @@ def test_block_mask_hides_nothing_and_claims_nothing(window):
     assert torch.equal(inside, dense[0])
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen2-sliding"])
-def test_masks_too_large_for_memory_are_made_in_pieces(name, monkeypatch):
-    asked = random_requests(4, seed=2, trunk=300)
-    scored = Engine(tiny.model(name), row_tokens=64, device="cpu")
-    expected = scored.score(batch_of(asked, 900, 700)).logprob
-    made = []
-    piece = masks.mask_piece
-    monkeypatch.setattr(
-        attend_module, "mask_piece", lambda *of: made.append(piece(*of).shape) or piece(*of)
-    )
-    for module in (masks, attend_module):
-        monkeypatch.setattr(module, "MOST_PAIRS", 100 * 700)
-    found = scored.score(batch_of(asked, 900, 700)).logprob
-    np.testing.assert_allclose(found, expected, atol=1e-4, rtol=0)
-    assert max(rows for _, _, rows, _ in made) <= 100
-    assert max(columns for *_, columns in made) == 700
-
-
 def test_transformers_makes_no_masks_and_looks_for_no_packed_sequences(monkeypatch):
     def made(*_, **__):
         raise AssertionError("a mask by transformers")
 
     scored = Engine(tiny.model("qwen2-sliding"), row_tokens=64, device="cpu")
-    scored.score(batch_of(random_requests(3, seed=1), 500, 400))  # compares with transformers' own
+    asked = random_requests(3, seed=1)
+    score_requests(scored, asked)  # compares with transformers' own
     for name in ("find_packed_sequence_indices", "sdpa_mask", "flex_attention_mask"):
         monkeypatch.setattr(f"transformers.masking_utils.{name}", made)
-    scored.score(batch_of(random_requests(3, seed=1), 500, 400))
-    scored.score(batch_of([Request((1, 2, 3, 4, 5, 6), (4,))], 9, 6))  # plain, beyond the window
+    score_requests(scored, asked)
+    score_requests(scored, [Request((1, 2, 3, 4, 5, 6), (4,))])  # plain, beyond the window
     assert scored.model.config._attn_implementation == "sdpa"
-
-
-@pytest.mark.parametrize("asked", ["softcap", "s_aux", "position_bias"])
-def test_attention_that_does_more_is_refused(asked):
-    part = torch.zeros(1, 2, 3, 4)
-    with pytest.raises(ScoringError, match=f"computes attention with `{asked}`"):
-        attend(torch.nn.Linear(1, 1), part, part, part, None, **{asked: 3.0})
 
 
 def test_layers_other_than_attention_are_refused():
@@ -88,3 +65,22 @@ def test_layers_other_than_attention_are_refused():
     config.layer_types = ["full_attention", "linear_attention"]
     with pytest.raises(ScoringError, match="layers of type linear_attention"):
         layer_windows(config)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_float32_on_a_gpu_repeats_keys_and_gives_the_same(masked, monkeypatch):
+    torch.manual_seed(0)
+    layer = tiny.model("llama").model.layers[0].self_attn
+    query, key, value = (torch.randn(2, heads, 6, 8) for heads in (4, 2, 2))
+    mask = torch.ones(6, 6, dtype=torch.bool).tril()[None, None] if masked else None
+    (expected, _), seen = gpu.attend(layer, query, key, value, mask), []
+    monkeypatch.setattr(gpu, "is_on_gpu", lambda part: True)
+    monkeypatch.setattr(
+        torch.nn.functional,
+        "scaled_dot_product_attention",
+        lambda *given, call=torch.nn.functional.scaled_dot_product_attention, **named: (
+            seen.append(given[1].shape[1]) or call(*given, **named)
+        ),
+    )
+    torch.testing.assert_close(gpu.attend(layer, query, key, value, mask)[0], expected)
+    assert seen == [4]

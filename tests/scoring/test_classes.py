@@ -7,7 +7,7 @@ import transformers
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from evaluation.scoring.engine.rows import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
 
@@ -70,14 +70,14 @@ def test_scores_are_those_of_the_class(name, row_tokens):
 
 
 @pytest.mark.parametrize(
-    ("heeded", "given"), [(None, 4), (4, None), (4, {"attention_chunk_size": 6})]
+    ("heeded", "given"), [(None, 8), (8, None), (8, {"attention_chunk_size": 9})]
 )
 def test_what_a_window_hides_is_compared_before_it_matters(heeded, given, monkeypatch):
     """Whether the engine heeds a window that the class does not, or the class one that it does not."""
-    keys = given if isinstance(given, dict) else {"sliding_window": given or 4}
+    keys = given if isinstance(given, dict) else {"sliding_window": given or 8}
     name = "MistralForCausalLM" if heeded is None else "LlamaForCausalLM"
     model = model_of(name, keys)
-    monkeypatch.setattr("evaluation.scoring.engine.prepared.layer_windows", lambda _: heeded)
+    monkeypatch.setattr("evaluation.scoring.engine.forward.layer_windows", lambda _: heeded)
     scored = Engine(model, row_tokens=64, device="cpu")
     score_requests(scored, [Request((1, 2), (3,))])  # no longer than any window
     with pytest.raises(ScoringError, match=f"{name} cannot be scored: its own"):

@@ -9,9 +9,9 @@ from transformers import LlamaConfig
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from evaluation.scoring.engine.gpu import INDUCTOR
+from evaluation.scoring.engine.rows import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.settings.computing import Scoring
 from tests.scoring import tiny
@@ -30,11 +30,13 @@ def test_tries_score_as_plain_forward_passes(name, asked, row_tokens):
 
 
 def test_a_block_of_single_token_documents_has_nothing_to_score():
-    nats, scored, *_ = score_blocks(
-        tiny.engine(), torch.ones(2, 3, dtype=torch.long), torch.arange(3)
-    )
+    blocks = torch.ones(2, 3, dtype=torch.long)
+    nats, scored, *_ = score_blocks(tiny.engine(), blocks, torch.arange(3))
     assert scored.tolist() == [0, 2]
     assert nats[0] == 0 < nats[1]
+    for tokens, starts in ((blocks, torch.arange(6)), (blocks[:, :1], None)):
+        nats, scored, *_ = score_blocks(tiny.engine(), tokens, starts)
+        assert (nats.tolist(), scored.tolist()) == ([0, 0], [0, 0])
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -96,10 +98,10 @@ def small_gpu(monkeypatch, most, compiler=None):
     backend.engine = Engine(model, row_tokens=4096, device="cpu", compiler=compiler)
     run = backend.engine.hidden
 
-    def hidden(batch):
+    def hidden(batch, cache=None):
         if batch.tokens.numel() > most:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return run(batch)
+        return run(batch, cache)
 
     monkeypatch.setattr(backend.engine, "hidden", hidden)
     return backend

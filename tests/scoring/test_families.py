@@ -11,7 +11,7 @@ SOME = (
     "LlamaForCausalLM",
     "Gemma3ForCausalLM",
     "MambaForCausalLM",
-    "RobertaForCausalLM",
+    "GraniteForCausalLM",
 )
 
 

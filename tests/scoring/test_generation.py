@@ -10,10 +10,12 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
-from evaluation.errors import ScoringError
+from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.generation import generate as decoding
-from evaluation.scoring.engine.generation.generate import generate
+from evaluation.scoring.engine import generate as decoding
+from evaluation.scoring.engine import slots
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.generate import generate
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
 from tests.scoring.tiny import LETTERS, decode, decode_after
@@ -82,8 +84,8 @@ def passes(model: PreTrainedModel) -> Iterator[list[tuple[int, int]]]:
 
 
 def tokens_read(seen: list[tuple[int, int]]) -> int:
-    """Tokens of prompts, which are read several at a time; an answer is read token by token."""
-    return sum(rows * length for rows, length in seen if length > 1)
+    """Tokens of prompts, after the three passes of the check; an answer is read token by token."""
+    return sum(rows * length for rows, length in seen[3:] if length > 1)
 
 
 def few_shot(count: int, *, shared: int, **settings: object) -> list[GenerationRequest]:
@@ -140,7 +142,9 @@ def test_parts_come_while_others_are_still_decoded(monkeypatch: pytest.MonkeyPat
     parts = []
     with passes(model) as seen:
         asked = [replace(one, stopping=FREE) for one in asks(40)]
-        for part in generate(model, asked, vocabulary=tiny.VOCABULARY, batch=8, device="cpu"):
+        engine = Engine(model, row_tokens=64, device="cpu")
+        seen.clear()
+        for part in generate(engine, asked, vocabulary=tiny.VOCABULARY, batch=8):
             assert model.config._attn_implementation == "sdpa"
             assert not torch.is_inference_mode_enabled()
             parts.append((len(part), len(seen)))
@@ -166,7 +170,7 @@ def test_without_memory_it_goes_on_with_half_the_rows(
     places, kinds = itertools.count(), itertools.cycle(OUT_OF_MEMORY)
 
     def fail(*_: object) -> None:
-        if next(places) in moments:
+        if next(places) - 3 in moments:  # after the three passes of the check
             raise next(kinds)
 
     with model.base_model.register_forward_pre_hook(fail):
@@ -176,8 +180,11 @@ def test_without_memory_it_goes_on_with_half_the_rows(
 
 
 def test_without_memory_for_one_row_it_says_so() -> None:
+    passes = itertools.count()
+
     def fail(*_: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        if next(passes) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
 
     model = tiny.model("llama")
     with (
@@ -196,15 +203,31 @@ def test_an_answer_may_not_reach_where_the_embedding_changes() -> None:
         run(model, [GenerationRequest("long", (1, 2), 63)], batch=2)
 
 
-def test_prompts_are_read_many_at_a_time() -> None:
-    """However few rows are free: 300 prompts of some 20 tokens, 2,048 tokens a pass."""
+def test_memory_limits_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """80 answers on the CPU: 64 by default, fewer by the configuration or for lack of memory."""
     model = tiny.model("llama")
-    draw = random.Random(1)
-    given = [
-        GenerationRequest(str(i), (i % 40, i // 40, *[1] * draw.randint(15, 25)), 1)
-        for i in range(300)
-    ]
-    with passes(model) as seen:
-        run(model, given, batch=2)
-    assert sum(rows for rows, _ in seen) == 300
-    assert len(seen) < 12
+
+    def rows_at_once(batch: int | None) -> tuple[int, list[str]]:
+        with passes(model) as seen:
+            found = tiny.answers(model, asks(80), FREE, batch=batch)
+        most = max(rows for rows, length in seen if length == 1)
+        return most, [answer.text for _, answer in sorted(found.items())]
+
+    most, texts = rows_at_once(None)
+    assert most == 64
+    assert rows_at_once(9) == (9, texts)
+    longest = max(len(one.tokens) + one.max_new_tokens for one in asks(80))
+    per_row = longest * 1.25 * 3 * 2 * 2 * 8 * 4 + 48 * tiny.VOCABULARY
+    monkeypatch.setattr(slots, "free_bytes", lambda device: int(5.5 * per_row / slots.SHARE))
+    assert rows_at_once(None) == (5, texts)
+    assert rows_at_once(3) == (3, texts)
+
+
+def test_nan_names_the_prompt() -> None:
+    model = tiny.build("LlamaForCausalLM")
+    given = asks(4)
+    texts = [*(one.tokens for one in given), *(one.tokens for one in run(model, given, batch=3))]
+    unused = min(set(range(tiny.VOCABULARY)) - {token for text in texts for token in text})
+    model.model.embed_tokens.weight[unused] = float("nan")
+    with pytest.raises(NonFiniteError, match="prompt broken: "):
+        run(model, [*given, GenerationRequest("broken", (1, unused, 2, 3), 1)], batch=3)

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from evaluation.metrics.accuracy import candidate_scores, credit_items, group_items
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.loglikelihood import score_requests
+from evaluation.scoring.engine.rows import score_requests
 from evaluation.scoring.engine.window import Request, Score
 from tests.metrics.test_accuracy import table_of
 from tests.tables import sample

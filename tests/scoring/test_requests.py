@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
-from evaluation.scoring.engine.loglikelihood import score_requests
+from evaluation.scoring.engine.rows import score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.request_files import read_rows
 from evaluation.scoring.requests import prepare

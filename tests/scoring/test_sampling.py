@@ -16,8 +16,8 @@ from transformers.generation.logits_process import (
 )
 
 from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.generation import sampling
-from evaluation.scoring.engine.generation.sampling import (
+from evaluation.scoring.engine import sampling
+from evaluation.scoring.engine.sampling import (
     Rules,
     Stream,
     choose,

@@ -57,7 +57,7 @@ def scored(plan: TaskPlan) -> pa.Table:
 
 
 def by_hand(task: TaskCache) -> pa.Table:
-    """Row by row, from requests that are scored one after the other."""
+    """PackedRow by row, from requests that are scored one after the other."""
     rows = []
     for key, item in dict(zip(task.keys, task.items, strict=True)).items():
         kinds = item.candidates, item.unconditional or ()

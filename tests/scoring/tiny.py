@@ -12,8 +12,8 @@ from transformers import PreTrainedModel
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generation.generate import generate
-from evaluation.scoring.engine.loglikelihood import score_requests
+from evaluation.scoring.engine.generate import generate
+from evaluation.scoring.engine.rows import score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.settings.computing import Scoring
 
@@ -93,7 +93,8 @@ def answers(
     """All parts in one; no answer is given twice."""
     found: dict[AnswerKey, Answer] = {}
     requests = [replace(request, stopping=stopping) for request in requests]
-    for part in generate(asked, requests, vocabulary=vocabulary, batch=batch, device="cpu"):
+    scored = Engine(asked, row_tokens=64, device="cpu")
+    for part in generate(scored, requests, vocabulary=vocabulary, batch=batch):
         assert part
         assert not found.keys() & part.keys()
         found |= part

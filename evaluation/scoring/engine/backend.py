@@ -13,19 +13,16 @@ from transformers import PreTrainedModel
 
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import CompileError, NotEnoughMemory, ScoringError
+from evaluation.errors import CompileError, NotEnoughMemory
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
-from evaluation.scoring.engine.compile_cache import CompileCache, compile_cache
-from evaluation.scoring.engine.compiled import INDUCTOR
+from evaluation.scoring.engine.check_decoding import ensure_decodable
 from evaluation.scoring.engine.device import check_dtype, choose_device, limit_threads
-from evaluation.scoring.engine.faults import gpu_faults, too_little_memory
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generation.check import SHORT, decoding_fault, plain_fault
-from evaluation.scoring.engine.generation.generate import generate
-from evaluation.scoring.engine.generation.plain import generate_plainly
-from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
-from evaluation.scoring.engine.self_check import beyond_windows
+from evaluation.scoring.engine.generate import generate
+from evaluation.scoring.engine.gpu import INDUCTOR, gpu_faults, keep_compiled
+from evaluation.scoring.engine.rows import score_blocks, score_requests
 from evaluation.scoring.engine.window import BlockNats, Request, Score
+from evaluation.scoring.visible_gpus import holders, visible_names
 from evaluation.settings.computing import Scoring
 
 log = logging.getLogger(__name__)
@@ -45,7 +42,7 @@ class EngineBackend:
 
     Args:
         loaded: Called once the model is in memory.
-        cache: Shared folder in which jobs store compiled kernels; None: they are not stored.
+        cache: Shared folder in which jobs store compiled kernels; None: torch's own.
     """
 
     def __init__(
@@ -55,21 +52,18 @@ class EngineBackend:
         loaded: Callable[[], None],
         cache: Path | None = None,
     ) -> None:
-        self._scoring = scoring
-        self._checkpoint = checkpoint
-        self._loaded = loaded
-        self._decoded: dict[int, bool] = {}
-        self._cache = cache
+        self._batch, self._checkpoint, self._loaded = scoring.generation_batch, checkpoint, loaded
         limit_threads()
         self.device = choose_device(scoring.device)
         on_cpu = self.device == "cpu"
-        self._replays = scoring.cuda_graphs and not on_cpu
         self.row_tokens = scoring.cpu_row_tokens if on_cpu else scoring.row_tokens
         self.dtype: str = scoring.dtype
         if self.dtype == "auto":
             self.dtype = "float32" if on_cpu else checkpoint.dtype
         check_dtype(self.device, self.dtype)
         self._compiles = self.device in INDUCTOR and scoring.compile == "auto"
+        if self._compiles and cache is not None:
+            keep_compiled(cache)
 
     @property
     def layers(self) -> str:
@@ -99,40 +93,28 @@ class EngineBackend:
             ) from None
         self._loaded()
         log.info("loaded %s in %.1f s", self._checkpoint.path, time.perf_counter() - start)
-        if self._compiled is not None:
-            self._compiled.load()
         return model
 
     @functools.cached_property
     def engine(self) -> Engine:
         """Prepare the model for scoring when it is first needed, and check it against the model itself."""
-        model = self.model
-        with gpu_faults():
-            compiler = INDUCTOR[self.device] if self._compiles else None
-            return Engine(model, row_tokens=self.row_tokens, device=self.device, compiler=compiler)
-
-    def _stop_compiling(self, reason: str) -> None:
-        """Run uncompiled layers from now on, which is slower."""
-        self._compiles = False
-        log.warning("%s; layers run without being compiled, which is slower", reason)
-        if (before := self.__dict__.pop("engine", None)) is not None:
-            self.engine.tokens_processed = before.tokens_processed
+        return self._engine(is_compiled=self._compiles)
 
     @functools.cached_property
-    def _compiled(self) -> CompileCache | None:
-        """Cache of kernels compiled for this model on this GPU; None if layers are not compiled."""
-        if self._cache is None or not self._compiles:
-            return None
-        gpu = torch.cuda.get_device_name()
-        return compile_cache(self._cache, self._checkpoint, self.dtype, gpu)
+    def _decoder(self) -> Engine:
+        """An engine without compiled layers: those would be compiled anew for each width of a batch."""
+        return self.engine if self.engine.compiler is None else self._engine(is_compiled=False)
 
-    def _keep_compiled(self) -> None:
-        if self._compiles and self._compiled is not None:
-            self._compiled.keep()
+    def _engine(self, *, is_compiled: bool) -> Engine:
+        with gpu_faults():
+            compiler = INDUCTOR[self.device] if is_compiled else None
+            return Engine(
+                self.model, row_tokens=self.row_tokens, device=self.device, compiler=compiler
+            )
 
     def unload(self) -> None:
         """Free the device's memory; the next request loads the model again."""
-        for loaded in ("engine", "model"):
+        for loaded in ("engine", "_decoder", "model"):
             self.__dict__.pop(loaded, None)
         gc.collect()  # a model has reference cycles
         if self.device == "cuda":
@@ -168,44 +150,10 @@ class EngineBackend:
         Args:
             vocabulary: Number of ids that may be chosen.
         """
-        model = self.model  # loaded now, so that its time is not that of the first answers
+        engine = self._decoder  # loaded now, so that its time is not that of the first answers
         longest = max(len(request.tokens) + request.max_new_tokens for request in requests)
-        if self._decodes(longest):
-            batch = self._scoring.generation_batch
-            return generate(
-                model,
-                requests,
-                vocabulary=vocabulary,
-                batch=batch,
-                device=self.device,
-                replays=self._replays,
-            )
-        return generate_plainly(model, requests, vocabulary=vocabulary, device=self.device)
-
-    def _decodes(self, longest: int) -> bool:
-        """Return whether the fast way gives the model's own logits, checked beyond windows if need be."""
-        length = max(SHORT, beyond_windows(self.model, longest))
-        if length not in self._decoded:
-            fault = decoding_fault(self.model, self.device, length, self._replays)
-            if fault is not None and self._replays:
-                log.warning("decoding steps are not replayed as CUDA graphs: %s", fault)
-                self._replays, self._decoded = False, {}
-                return self._decodes(longest)
-            if fault is not None:
-                name = type(self.model).__name__
-                log.warning(
-                    "%s cannot be decoded fast: %s; transformers generates its answers, one prompt at a "
-                    "time, which is slow",
-                    name,
-                    fault,
-                )
-                if (reason := plain_fault(self.model, self.device)) is not None:
-                    raise ScoringError(
-                        f"{name} cannot be decoded: {reason}; generate its answers by a `command` of "
-                        "your own"
-                    )
-            self._decoded[length] = fault is None
-        return self._decoded[length]
+        ensure_decodable(engine, longest)
+        return generate(engine, requests, vocabulary=vocabulary, batch=self._batch)
 
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:
         """Run; halve the tokens of a pass each time that a GPU's memory is exhausted, also for later items.
@@ -216,11 +164,13 @@ class EngineBackend:
         while True:
             try:
                 with gpu_faults():
-                    scores = run()
-                self._keep_compiled()
-                return scores
+                    return run()
             except CompileError as error:
-                self._stop_compiling(str(error))
+                self._compiles = False
+                log.warning("%s; layers run without being compiled, which is slower", error)
+                before = self.engine.tokens_processed
+                self.engine = self._decoder
+                self.engine.tokens_processed += before
             except NotEnoughMemory as error:
                 if self.row_tokens < 2 * SMALLEST:
                     raise too_little_memory(str(error)) from None
@@ -228,3 +178,14 @@ class EngineBackend:
                 self.engine.row_tokens = self.row_tokens
                 log.warning("%s; continuing with %d", error, self.row_tokens)
             torch.cuda.empty_cache()  # after `except`, which holds the failed pass's tensors
+
+
+def too_little_memory(what: str) -> NotEnoughMemory:
+    """Return an error that names the other processes in the GPU's memory, or else the remedy.
+
+    Args:
+        what: Beginning of the sentence: what exceeds the memory.
+    """
+    others = holders(visible_names()[:1])
+    remedy = "give the job a GPU with more memory, or set scoring.dtype: bfloat16 if it is not"
+    return NotEnoughMemory(f"{what}; {f'it is also held by {others}' if others else remedy}")

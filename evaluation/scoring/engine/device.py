@@ -25,6 +25,8 @@ def choose_device(requested: str) -> str:
     # Number GPUs as nvidia-smi does; by default CUDA's first one is the fastest.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     if torch.cuda.is_available():
+        # cuDNN's kernels are preferred on an H100, and take up to a second for each new shape.
+        torch.backends.cuda.enable_cudnn_sdp(False)
         # Vendors' containers allow TF32, whose relative error is 3e-4.
         torch.set_float32_matmul_precision("highest")
         warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")  # the advice to allow it

@@ -1,46 +1,51 @@
-"""Run forward passes of a model over batches, after a self-check of each shape and kind of mask.
+"""Run a model's body over packed rows, with our masks and positions, and its head where it is needed.
 
 Passes are asynchronous: only fetching the scores of a pass waits for a GPU.
+
+Letters: B rows, S tokens of a row, D width.
 """
 
-import math
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
+from transformers import Cache, PreTrainedModel
 
-from evaluation.errors import NotEnoughMemory, ScoringError
-from evaluation.scoring.engine.batches import (
-    Batch,
-    Shape,
-    collate,
-    group_by_shape,
-    group_rows,
-    shape_of,
+from evaluation.errors import CompileError, NotEnoughMemory, ScoringError
+from evaluation.scoring.engine import gpu
+from evaluation.scoring.engine.check import SHORT, beyond_windows, scoring_fault
+from evaluation.scoring.engine.gpu import Compiler, HostCopy, Shape, shape_of
+from evaluation.scoring.engine.head import Head
+from evaluation.scoring.engine.masks import (
+    BLOCK,
+    Mask,
+    block_mask,
+    dense_mask,
+    layer_windows,
+    longest_position,
 )
-from evaluation.scoring.engine.compiled import Compiler
-from evaluation.scoring.engine.head import PairScores, Pending
-from evaluation.scoring.engine.masks import BLOCK
-from evaluation.scoring.engine.packed_rows import PackedRow
-from evaluation.scoring.engine.prepared import PreparedModel
-from evaluation.scoring.engine.self_check import SHORT, beyond_windows, check_eager, check_shape
-from evaluation.scoring.engine.tries import Ints
+from evaluation.scoring.engine.tries import Batch, Ints, PackedRow, collate, group_rows
+
+INSTEAD = "score it by a `command` of your own"
+
+_MOVED = ("tokens", "depth", "end", "query", "pair", "target")
+"""What a batch holds for the device."""
 
 
-class Engine(PreparedModel):
-    """A model that is ready to score batches, in fixed shapes if it is compiled.
+class Engine:
+    """A model that is ready to score, in fixed shapes if its layers are compiled.
 
-    If the engine does not reproduce the model's own scores, it raises a ScoringError. An uncompiled
-    engine checks this at once, and before the first pass beyond a window; a compiled one, before the
-    first pass of each shape and kind of mask.
+    It is compared with the model's own pass: at once, and before the first pass beyond a window; if
+    compiled, before the first pass of each shape and kind of mask. If they differ, it raises ScoringError.
 
     Args:
         model: A loaded model, which other code may use between passes.
-        row_tokens: Row budget of a forward pass, in tokens.
-        device: Device of the model: `cpu` or `cuda`.
-        compiler: Backend of `torch.compile` for its layers; None: uncompiled.
+        row_tokens: Budget of a forward pass, in tokens.
+        compiler: Backend of `torch.compile` for layers and head; None: uncompiled.
     """
 
     def __init__(
@@ -51,50 +56,81 @@ class Engine(PreparedModel):
         device: str,
         compiler: Compiler | None = None,
     ) -> None:
-        super().__init__(model, device=device, compiler=compiler)
-        self.row_tokens = row_tokens
+        self.model, self.device, self.row_tokens = model, torch.device(device), row_tokens
+        self.compiler = compiler
+        self.head, self.windows = Head(model, compiler), layer_windows(model.config)
+        self.vocab_size = model.get_input_embeddings().weight.shape[0]
         self.longest = longest_position(model)
         self.tokens_processed = 0
-        self._reproduced: set[tuple[Shape, bool]] = set()
-        self._reproduced_to = SHORT
-        if not self.is_compiled:
-            check_eager(self)
+        self._is_prepared = False
+        self.decodable: set[int] = set()
+        """Lengths of prompts up to which decoding was compared with the model's own pass."""
+        self._checked: dict[bool, set[Shape]] = {False: set(), True: set()}  # tries, text
+        if compiler is None:
+            self.ensure_checked([SHORT], is_text=False)
+
+    @contextlib.contextmanager
+    def prepared(self) -> Iterator[None]:
+        """Have the model use our masks and compiled layers while the block lasts; blocks may be nested."""
+        if self._is_prepared:
+            yield
+            return
+        self._is_prepared = True
+        try:
+            with (
+                torch.inference_mode(),
+                gpu.attention_by(self.model, gpu.ATTENTION),
+                gpu.compiled_layers(self.model, self.compiler),
+            ):
+                yield
+        finally:
+            self._is_prepared = False
 
     def groups(self, lengths: Sequence[int], *, is_text: bool) -> Iterator[list[int]]:
-        """Return the groups of rows that run together, the longest rows first.
-
-        Returns:
-            Indices into `lengths`, for one forward pass after the other.
-        """
-        if not self.is_compiled:
-            return group_rows(lengths, self.row_tokens)
-        return group_by_shape(lengths, self.row_tokens, is_text=is_text)
+        """Yield indices of the rows that run together, the longest rows first."""
+        if self.compiler is None:
+            yield from group_rows(lengths, self.row_tokens)
+            return
+        order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+        shapes = groupby(order, lambda i: shape_of(lengths[i], self.row_tokens, is_text=is_text))
+        for shape, members in shapes:
+            group = list(members)
+            yield from (group[at : at + shape.rows] for at in range(0, len(group), shape.rows))
 
     def collate(self, rows: Sequence[PackedRow], *, is_text: bool) -> Batch:
-        """Make a batch of rows, padded to a shape that this engine runs."""
-        longest = max(map(len, rows))
-        if not self.is_compiled:
-            return collate(rows, longest)
-        shape = shape_of(longest, self.row_tokens, is_text=is_text)
-        batch = collate(rows, shape.length, count=shape.rows, is_trie=not is_text)
-        return batch.pinned if self.on_gpu else batch
+        """Make a batch of rows, padded to a shape that this engine runs; refuse unknown tokens."""
+        longest = max(len(row.tokens) for row in rows)
+        if self.compiler is None:
+            batch = collate(rows, longest)
+        else:
+            shape = shape_of(longest, self.row_tokens, is_text=is_text)
+            batch = collate(rows, shape.length, count=shape.rows, is_causal=is_text)
+        highest = max(int(batch.tokens.max()), int(batch.target.max()))
+        if highest >= self.vocab_size:
+            raise ScoringError(
+                f"a request has token {highest}, but the model's embedding has only "
+                f"{self.vocab_size} rows; the tokens come from another tokenizer"
+            )
+        if int(batch.depth.max()) >= self.longest:
+            raise ScoringError(
+                f"a request has more than {self.longest} tokens; from there on this model's rotary "
+                "embedding depends on the other rows of the batch; lower the sequence length"
+            )
+        if self.device.type != "cuda":
+            return batch
+        return batch._replace(**{name: getattr(batch, name).pin_memory() for name in _MOVED})
 
-    def row_capacity(self, shared: Ints, shortest: int = 0) -> Ints:
-        """Return the most tokens of a row whose inputs share a prefix.
+    def capacity(self, shared: Ints) -> Ints:
+        """Return the most tokens of a row whose inputs share a prefix of so many tokens.
 
-        A compiled engine fills a forward pass, or more if the prefix needs it. Otherwise attention
-        is dense: a row of S tokens costs a S + b S^2 for S - `shared` new tokens. The cost of a new
-        token is least at S = shared + sqrt(shared^2 + shared a / b), which is raised to `shortest`.
-
-        Args:
-            shared: Tokens of each shared prefix.
-            shortest: Least capacity of a row with dense attention.
+        A compiled engine fills a pass, or more if the prefix needs it. Otherwise attention is dense: a
+        row of S tokens costs a S + b S^2 for S - `shared` new tokens, and a new token costs least at
+        S = shared + sqrt(shared^2 + shared a / b).
         """
-        if self.is_compiled:
+        if self.compiler is not None:
             return np.maximum(self.row_tokens, shared + BLOCK)
         per_token, per_pair = self.costs
-        best = shared + np.sqrt(shared**2 + shared * per_token / per_pair)
-        return np.maximum(shortest, best.astype(np.int64))
+        return (shared + np.sqrt(shared**2 + shared * per_token / per_pair)).astype(np.int64)
 
     @cached_property
     def costs(self) -> tuple[float, float]:
@@ -106,60 +142,92 @@ class Engine(PreparedModel):
         width = config.to_dict().get("head_dim") or config.hidden_size // config.num_attention_heads
         return float(body), float(2 * config.num_hidden_layers * config.num_attention_heads * width)
 
-    def score(self, batch: Batch) -> PairScores:
-        """Score the pairs of a batch and wait for them; raise like `launch`."""
-        return self.launch(batch).scores()
+    def hidden(self, batch: Batch, cache: Cache | None = None) -> torch.Tensor:
+        """Return the last hidden states (B, S, D) of a batch."""
+        tokens, depth, end = (
+            part.to(self.device, non_blocking=True)
+            for part in (batch.tokens, batch.depth, batch.end)
+        )
+        make = dense_mask if self.compiler is None else block_mask
 
-    def launch(self, batch: Batch) -> Pending:
-        """Begin to score the pairs of a batch; the scores are still being copied from the device.
+        def mask(window: int | None) -> Mask:
+            if batch.is_causal and (window is None or depth.shape[1] <= window):
+                return None  # causal kernels need no mask
+            return make(depth, end, window)
+
+        return self.body(tokens, depth, mask, cache)
+
+    def body(
+        self,
+        tokens: torch.Tensor,
+        positions: torch.Tensor,
+        mask: Callable[[int | None], Mask],
+        cache: Cache | None,
+    ) -> torch.Tensor:
+        """Run the model's body with a mask for each window of its layers."""
+        windows = self.windows
+        masks: Any = (
+            {kind: mask(size) for kind, size in windows.items()}
+            if isinstance(windows, dict)
+            else mask(windows)
+        )
+        given: dict[str, Any] = {} if cache is None else {"past_key_values": cache}
+        output = self.model.base_model(
+            input_ids=tokens,
+            attention_mask=masks,
+            position_ids=positions,
+            use_cache=cache is not None,
+            **given,
+        )
+        hidden: torch.Tensor = output.last_hidden_state
+        return hidden
+
+    def run(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the log-probability of each pair, and whether it is greedy, without any check."""
+        with self.prepared(), gpu.gpu_faults():
+            hidden = self.hidden(batch)
+            query = batch.query.to(hidden.device, non_blocking=True)
+            needed = hidden.flatten(0, 1).index_select(0, query)
+            return self.head.score(needed, batch.pair, batch.target)
+
+    def launch(self, batch: Batch) -> HostCopy:
+        """Begin to score the pairs of a batch; their log-probabilities are on their way to the host.
 
         Raises:
-            ScoringError: When a token has no embedding, or the layers cannot be compiled.
             NotEnoughMemory: When a GPU's memory is exhausted.
         """
-        self._check(batch)
+        with self._naming(Shape(*batch.tokens.shape)):
+            logprob, is_greedy = self.run(batch)
+        self.tokens_processed += sum(len(row.tokens) for row in batch.rows)
+        return HostCopy(logprob.double(), is_greedy)
+
+    def ensure_checked(self, lengths: Sequence[int], *, is_text: bool) -> None:
+        """Compare the shapes in which rows of such lengths run with the model's own pass, each once.
+
+        Raises:
+            ScoringError: When they differ.
+        """
+        if self.compiler is None:
+            shapes = {Shape(1, max(SHORT, beyond_windows(self.model, max(lengths))))}
+            is_text = False
+        else:
+            shapes = {shape_of(length, self.row_tokens, is_text=is_text) for length in lengths}
+        for shape in shapes - self._checked[is_text]:
+            with self._naming(shape):
+                fault = scoring_fault(self.model, self.run, shape, is_causal=is_text)
+            name = type(self.model).__name__
+            if fault and self.compiler is not None:
+                raise CompileError(f"{name}, compiled, cannot be scored: {fault}")
+            if fault:
+                raise ScoringError(f"{name} cannot be scored: {fault}; {INSTEAD}")
+            self._checked[is_text].add(shape)
+
+    @contextlib.contextmanager
+    def _naming(self, shape: Shape) -> Iterator[None]:
         try:
-            self._check_reproduced(Shape(*batch.tokens.shape), batch.is_causal)
-            pending = self.begin(batch)
-        except (torch.OutOfMemoryError, NotEnoughMemory):
-            rows, length = batch.tokens.shape
+            yield
+        except (NotEnoughMemory, torch.OutOfMemoryError):
             raise NotEnoughMemory(
-                f"the GPU does not have enough memory for {rows} rows of {length} tokens; lower "
-                f"scoring.row_tokens (now {self.row_tokens})"
+                f"the GPU does not have enough memory for {shape.rows} rows of {shape.length} tokens; "
+                f"lower scoring.row_tokens (now {self.row_tokens})"
             ) from None
-        self.tokens_processed += batch.real_tokens
-        return pending
-
-    def _check_reproduced(self, shape: Shape, is_causal: bool) -> None:
-        if not self.is_compiled:
-            beyond = beyond_windows(self.model, shape.length)
-            if beyond > self._reproduced_to:
-                with self.as_it_was():
-                    check_eager(self, beyond)
-                self._reproduced_to = beyond
-        elif (shape, is_causal) not in self._reproduced:
-            with self.as_it_was():
-                check_shape(self, shape, is_causal=is_causal)
-            self._reproduced.add((shape, is_causal))
-
-    def _check(self, batch: Batch) -> None:
-        if batch.highest >= self.vocab_size:
-            raise ScoringError(
-                f"a request has token {batch.highest}, but the model's embedding has only "
-                f"{self.vocab_size} rows; the tokens come from another tokenizer"
-            )
-        if batch.deepest >= self.longest:
-            raise ScoringError(
-                f"a request has more than {self.longest} tokens; from there on this model's rotary "
-                "embedding depends on the other rows of the batch; lower the sequence length"
-            )
-
-
-def longest_position(model: PreTrainedModel) -> float:
-    """Return the tokens up to which a rotary embedding does not depend on the batch; mostly infinite."""
-    config = model.config
-    rope = getattr(config, "rope_parameters", None) or {}
-    if rope.get("rope_type") not in ("dynamic", "longrope"):
-        return math.inf
-    longest = rope.get("original_max_position_embeddings") or config.max_position_embeddings
-    return float(longest)

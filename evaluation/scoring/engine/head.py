@@ -1,177 +1,107 @@
-"""Compute log-probabilities from hidden states, a chunk of queries at a time, and copy them to the host.
+"""Compute log-probabilities from hidden states, a chunk of queries at a time.
 
-Logits are float32, also from bfloat16 weights: the matrix product outputs float32, since rounding
-logits to bfloat16 costs 0.03 nat a token. Only one chunk of logits exists at any time. Compiled
-scoring of a chunk is one kernel that reads the logits once, and one that gathers.
+Logits are float32, also from bfloat16 weights: rounding them costs 0.03 nat a token.
 
-Letters: Q queries, P pairs, V vocabulary, D width.
+Letters: Q queries, P pairs of a query and a token, V vocabulary, D width.
 """
 
-from typing import NamedTuple
+from itertools import pairwise
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from transformers import PreTrainedModel
 
-from evaluation.scoring.engine.compiled import Compiler, compiled
+from evaluation.errors import CompileError, ScoringError
+from evaluation.scoring.engine.gpu import Compiler, compiled
+from evaluation.scoring.engine.masks import declared
 
 CHUNK_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""Logits of one chunk: 64 MB on CPU, for the cache's sake, and 1 GB on a GPU."""
-
-MANY_ROWS = 512
-"""Rows of logits for which scoring is compiled; a kernel compiled for few rows would read them twice."""
-
-
-class DeviceScores(NamedTuple):
-    """Log-probability of each pair in nats (float32), and whether its token is the most likely."""
-
-    logprob: torch.Tensor  # (P,)
-    is_greedy: torch.Tensor  # (P,) bool
-
-
-class PairScores(NamedTuple):
-    """The same on the host."""
-
-    logprob: NDArray[np.float64]
-    is_greedy: NDArray[np.bool_]
-
-
-class HostCopy:
-    """Tensors of one device on their way to the host."""
-
-    def __init__(self, *tensors: torch.Tensor) -> None:
-        self._copies = [_begun(tensor) for tensor in tensors]
-        self._done = torch.cuda.Event() if tensors[0].is_cuda else None  # type: ignore[no-untyped-call]
-        if self._done is not None:
-            self._done.record(torch.cuda.current_stream(tensors[0].device))
-
-    def wait(self) -> list[torch.Tensor]:
-        """Return the copies once they are complete."""
-        if self._done is not None:
-            self._done.synchronize()
-        return self._copies
-
-
-def _begun(tensor: torch.Tensor) -> torch.Tensor:
-    """Begin to copy to the host, in the stream of a GPU; a tensor that is there stays."""
-    if not tensor.is_cuda:
-        return tensor
-    return torch.empty_like(tensor, device="cpu", pin_memory=True).copy_(tensor, non_blocking=True)
-
-
-class Pending:
-    """The scores of a pass, while they are being copied to the host.
-
-    Args:
-        order: Index of each pair in the order of the batch's rows, (P,).
-    """
-
-    def __init__(self, scored: DeviceScores, order: NDArray[np.int64]) -> None:
-        self._order = order
-        self._copy = HostCopy(scored.logprob.double(), scored.is_greedy)
-
-    def scores(self) -> PairScores:
-        """Wait until the scores are on the host; return them in the order of the batch's rows."""
-        ordered = []
-        for copy in self._copy.wait():
-            values = np.empty_like(copy.numpy())
-            values[self._order] = copy.numpy()
-            ordered.append(values)
-        return PairScores(*ordered)
-
-
-def gives_float32(part: torch.Tensor) -> bool:
-    """Return whether a product of a narrow dtype can output float32: on CUDA, not on a CPU."""
-    return part.is_cuda and part.dtype != torch.float32
+"""Most logits at a time: 64 MB on CPU, for the cache's sake, and 1 GB on a GPU."""
 
 
 class Head:
-    """A model's output layer.
+    """A model's output layer, with what its class does to logits, as the configuration says.
 
-    Among equally likely tokens the one with the lowest id counts as the most likely.
-
-    Args:
-        layer: The model's own output layer, (V, D), with or without bias.
+    The check compares the result with the class's own logits, so a factor that is unknown here is found.
     """
 
-    def __init__(self, layer: torch.nn.Linear, compiler: Compiler | None = None) -> None:
-        self._compiler = compiler
+    def __init__(self, model: PreTrainedModel, compiler: Compiler | None = None) -> None:
+        layer = model.get_output_embeddings()
+        if not isinstance(layer, torch.nn.Linear):
+            raise ScoringError(f"{type(model).__name__} has no linear output layer")
         weight, bias = layer.weight, layer.bias
-        self.device = weight.device
-        self.weight = weight if gives_float32(weight) else weight.float()
-        self.bias = None if bias is None else bias.float()
-        self.rows = max(1, CHUNK_LOGITS[weight.device.type] // weight.shape[0])
-        self._is_warm = False
+        self._is_narrow = (
+            weight.is_cuda and weight.dtype != torch.float32
+        )  # products output float32
+        self._weight = weight if self._is_narrow else weight.float()
+        self._bias = None if bias is None else bias.float()
+        self._factor = 1 / (declared(model.config, "logits_scaling") or 1.0)
+        self._factor *= declared(model.config, "logit_scale") or 1.0
+        self._cap = declared(model.config, "final_logit_softcapping")
+        self._compiler, self._is_checked = compiler, False
+        most = max(1, CHUNK_LOGITS[weight.device.type] // len(weight))
+        self.rows = 1 << (most.bit_length() - 1)
+        """Queries of a chunk; only compiled chunks are padded to it."""
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return the logits (Q, V) of hidden states (Q, D) in float32, on the head's device."""
-        if gives_float32(hidden):
-            logits = torch.mm(hidden, self.weight.T, out_dtype=torch.float32)
+        """Return the logits (Q, V) of hidden states (Q, D) in float32."""
+        if self._is_narrow:
+            logits = torch.mm(hidden, self._weight.T, out_dtype=torch.float32)
         else:
-            logits = torch.mm(hidden.float(), self.weight.T)
-        return logits if self.bias is None else logits.add_(self.bias)
+            logits = torch.mm(hidden.float(), self._weight.T)
+        if self._bias is not None:
+            logits.add_(self._bias)
+        if self._factor != 1:
+            logits.mul_(self._factor)
+        return logits if self._cap is None else logits.div_(self._cap).tanh_().mul_(self._cap)
 
     def score(
-        self, hidden: torch.Tensor, pair_query: torch.Tensor, pair_token: torch.Tensor
-    ) -> DeviceScores:
-        """Score pairs of a query and a token, a chunk of queries at a time.
+        self, hidden: torch.Tensor, pair: torch.Tensor, target: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the log-probability of each pair (P,), and whether its token is the likeliest.
 
-        Pairs are on the host, so that it finds the chunks' bounds without waiting for the GPU.
+        Among equally likely tokens the one with the lowest id is the likeliest.
 
         Args:
             hidden: Last hidden states, (Q, D).
-            pair_query: Index into `hidden` of each pair, ascending, (P,).
-            pair_token: Token id of each pair, (P,).
+            pair: Index into `hidden` of each pair, ascending, on the host, so that nothing waits for
+                a GPU to find the chunks' bounds; like `target`, the token of each pair.
         """
-        starts = np.arange(0, len(hidden), self.rows)
-        stops = np.searchsorted(pair_query.numpy(), starts + self.rows)
-        pair_query = pair_query.to(self.device, non_blocking=True)
-        pair_token = pair_token.to(self.device, non_blocking=True)
-        chunks = []
-        begin = 0
-        for start, stop in zip(map(int, starts), map(int, stops), strict=True):
-            query, token = pair_query[begin:stop] - start, pair_token[begin:stop]
-            logits = self.logits(hidden[start : start + self.rows])
-            chunks.append(self._score_chunk(logits, query, token))
+        bounds = np.searchsorted(pair.numpy(), np.arange(0, len(hidden) + self.rows, self.rows))
+        pair, target = (part.to(hidden.device, non_blocking=True) for part in (pair, target))
+        scored = []
+        for number, (begin, stop) in enumerate(pairwise(bounds)):
+            first = number * self.rows
+            chunk, query = hidden[first : first + self.rows], pair[begin:stop] - first
+            is_compiled = self._compiler is not None and 2 * len(chunk) > self.rows
+            if is_compiled:
+                chunk = torch.nn.functional.pad(chunk, (0, 0, 0, self.rows - len(chunk)))
+            logits = self.logits(chunk)
+            chosen = logits[query, target[begin:stop]]
+            total, likeliest = self._totals(logits) if is_compiled else _totals_in_place(logits)
+            scored.append((chosen - total[query], likeliest[query] == target[begin:stop]))
             del logits  # before the next chunk's are computed
-            begin = stop
-        return DeviceScores(*map(torch.cat, zip(*chunks, strict=True)))
+        logprob, is_greedy = map(torch.cat, zip(*scored, strict=True))
+        return logprob, is_greedy
 
-    def _score_chunk(
-        self, logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor
-    ) -> DeviceScores:
-        if self._compiler is None:
-            return _score_in_place(logits, query, token)
-        score, pairs = compiled(_score, self._compiler), len(query)
-        token = token.clone()  # an inference tensor like the others; otherwise it compiles twice
-        if not self._is_warm:
-            many = logits.new_zeros(MANY_ROWS, logits.shape[1])
-            # Of another length than the logits: the compiler would specialize on equal lengths, and on 1.
-            score(*map(_many, (many, *(query.new_zeros(MANY_ROWS + 1) for _ in range(2)))))
-            self._is_warm = True
-        return DeviceScores(*(part[:pairs] for part in score(*map(_many, (logits, query, token)))))
+    def _totals(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Run `_all_totals` compiled; compare it once with the uncompiled one."""
+        assert self._compiler is not None
+        total, likeliest = compiled(_all_totals, self._compiler)(logits)
+        if not self._is_checked:
+            if not torch.allclose(total, _all_totals(logits)[0], rtol=1e-4, equal_nan=True):
+                raise CompileError("the compiled output layer gives other log-probabilities")
+            self._is_checked = True
+        return total, likeliest
 
 
-def _many(part: torch.Tensor) -> torch.Tensor:
-    """Mark a tensor's number of rows as dynamic; the compiler would specialize on a single row."""
-    if len(part) == 1:
-        part = torch.cat([part, part])
-    torch._dynamo.maybe_mark_dynamic(part, 0)
-    return part
-
-
-def _score(
-    logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Score pairs from logits (q, V), without a second tensor of their size: a reduction, then a gather."""
+def _all_totals(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the logarithm of the sum of exponentials, and the likeliest token, (Q,) each."""
     top, likeliest = logits.max(dim=-1)
-    log_total = (top + (logits - top[:, None]).exp().sum(dim=-1).log())[query]
-    return logits[query, token] - log_total, likeliest[query] == token
+    return top + (logits - top[:, None]).exp().sum(dim=-1).log(), likeliest
 
 
-def _score_in_place(logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor) -> DeviceScores:
-    """Score pairs and overwrite the logits (q, V), to need no second tensor of their size."""
-    chosen = logits[query, token]
+def _totals_in_place(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the same, and overwrite the logits, to need no second tensor of their size."""
     top, likeliest = logits.max(dim=-1)
-    log_total = (top + logits.sub_(top[:, None]).exp_().sum(dim=-1).log_())[query]
-    return DeviceScores(chosen - log_total, likeliest[query] == token)
+    return top + logits.sub_(top[:, None]).exp_().sum(dim=-1).log_(), likeliest

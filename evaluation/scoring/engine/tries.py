@@ -1,79 +1,125 @@
-"""Decide which inputs share a row: cut a prefix trie into pieces of one row each.
+"""Pack sequences into rows of a forward pass, so that a prefix which several share is read once.
 
-The sorted inputs, with the lengths of the prefixes that neighbours share, represent the trie: the
-inputs below a node are a run of neighbours. A run that fits a row becomes a piece; a longer one is
-divided at its shortest shared prefix. Then the pieces of each node's children are merged best-fit,
-bottom-up: all pieces below a node need the same path from the root, which a row holds only once. The
-pieces at the root are the rows.
+The token at row index `q` attends to that at `kv` if `kv <= q and q < end[kv]`. Its position is its
+depth: the number of tokens before it in its sequence.
+
+    A B C, A B D, A E      tokens  A B C D E
+                           depth   0 1 2 2 1
+                           end     5 4 3 4 5
+
+Letters: B rows, S tokens of a row, P pairs of a query (a row index) and a token whose log-probability
+after it is wanted, Q distinct queries.
 """
 
-import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Capacity = Callable[[Ints], Ints]
-"""Function from lengths of shared prefixes to the most tokens of a row whose inputs share such a prefix."""
+"""Function from lengths of shared prefixes to the most tokens of a row whose sequences share these."""
 
 _TOKEN = np.dtype(">u4")
+"""Big-endian, so that bytes sort like the tokens."""
 
 
-@dataclass(frozen=True)
-class Trie:
-    """Distinct inputs in lexicographic order, one after another in `tokens`.
+class PackedRow(NamedTuple):
+    """A packed row; `owner` is the index of the sequence to which each pair belongs."""
 
-    `shared[i]` is the number of leading tokens that inputs i and i - 1 have in common, 0 for i = 0;
-    `place[k]` is the index here of the k-th of the given inputs.
-    """
-
-    tokens: NDArray[np.uint32]
-    starts: Ints
-    lengths: Ints
-    shared: Ints
-    place: Ints
-
-    def __len__(self) -> int:
-        return len(self.starts)
-
-    def input(self, index: int) -> NDArray[np.uint32]:
-        """Return a view of the tokens of one input, by its index in lexicographic order."""
-        return self.tokens[self.starts[index] : self.starts[index] + self.lengths[index]]
-
-
-class Piece(NamedTuple):
-    """Inputs that share one row, as runs of neighbours, and the tokens that they add below some node."""
-
-    size: int
-    runs: list[tuple[int, int]]
+    tokens: Ints  # (S,)
+    depth: Ints  # (S,)
+    end: Ints  # (S,)
+    query: Ints  # (P,)
+    target: Ints  # (P,)
+    owner: Ints  # (P,)
 
     @property
-    def members(self) -> list[int]:
-        """Indices of the inputs, ascending."""
-        return [member for run in sorted(self.runs) for member in range(*run)]
+    def is_chain(self) -> bool:
+        """Whether the row is one plain sequence."""
+        return bool(self.depth[-1] == len(self.depth) - 1)
+
+    def before(self, query: int) -> Ints:
+        """Return the row indices of the sequence that ends with a query."""
+        return np.flatnonzero(self.end[: query + 1] > query)
+
+    def alone(self, owner: int) -> "PackedRow":
+        """Return a row of one sequence and what is predicted in it."""
+        own = self.owner == owner
+        kept = self.before(int(self.query[own].max()))
+        query = np.searchsorted(kept, self.query[own])
+        return chain(self.tokens[kept], query, self.target[own], owner)
 
 
-def key_of(tokens: Sequence[int]) -> bytes:
+def chain(tokens: Ints, query: Ints, target: Ints, owner: int) -> PackedRow:
+    """Return the row of one plain sequence."""
+    size = len(tokens)
+    owners = np.full(len(query), owner)
+    return PackedRow(tokens, np.arange(size), np.full(size, size), query, target, owners)
+
+
+class PackedInputs:
+    """Inputs, sorted, and cut into runs of neighbours that share a row each.
+
+    A row begins where it would get longer than `capacity` allows for the prefix that would have to be
+    read again; a longer input has its own row.
+
+    Args:
+        inputs: Tokens that are read, by `key_of`, none empty.
+        targets: Tokens that are predicted after the last ones of each input, by `key_of`.
+    """
+
+    def __init__(
+        self, inputs: Iterable[bytes], targets: Sequence[bytes], capacity: Capacity
+    ) -> None:
+        self._targets = targets
+        self._owners: dict[bytes, list[int]] = {}
+        for owner, key in enumerate(inputs):
+            self._owners.setdefault(key, []).append(owner)
+        self._keys = sorted(self._owners)
+        self._shared = [_common(*pair) for pair in pairwise([b"", *self._keys])]
+        most = capacity(np.array(self._shared, np.int64)).tolist()
+        self.lengths: list[int] = []
+        """Tokens of each row."""
+        self._bounds: list[int] = []
+        for index, (key, shared) in enumerate(zip(self._keys, self._shared, strict=True)):
+            length = len(key) // _TOKEN.itemsize
+            if self.lengths and self.lengths[-1] + length - shared <= most[index]:
+                self.lengths[-1] += length - shared
+            else:
+                self.lengths.append(length)
+                self._bounds.append(index)
+        self._bounds.append(len(self._keys))
+
+    def row(self, index: int) -> PackedRow:
+        """Write the inputs of a row depth-first, and list what is predicted."""
+        size, begin, stop = self.lengths[index], *self._bounds[index : index + 2]
+        tokens, depth, end = np.empty(size, np.int64), np.empty(size, np.int64), np.full(size, size)
+        path, at = np.empty(0, np.int64), 0
+        query, target, owner = [], [], []
+        for key, shared in zip(self._keys[begin:stop], self._shared[begin:stop], strict=True):
+            read = np.frombuffer(key, _TOKEN)
+            shared = min(shared, len(path))  # 0 where the row begins
+            after = at + len(read) - shared
+            end[path[shared:]] = at
+            tokens[at:after] = read[shared:]
+            depth[at:after] = np.arange(shared, len(read))
+            path, at = np.concatenate([path[:shared], np.arange(at, after)]), after
+            for sequence in self._owners[key]:
+                target.append(np.frombuffer(self._targets[sequence], _TOKEN))
+                query.append(path[len(path) - len(target[-1]) :])
+                owner.append(np.full(len(target[-1]), sequence))
+        joined = (np.concatenate(part).astype(np.int64) for part in (query, target, owner))
+        return PackedRow(tokens, depth, end, *joined)
+
+
+def key_of(tokens: Iterable[int] | NDArray[Any]) -> bytes:
     """Return bytes that sort like the tokens, four for each: keys of parts can be joined."""
-    return struct.pack(f">{len(tokens)}I", *tokens)
-
-
-def build_trie(keys: Sequence[bytes]) -> Trie:
-    """Sort inputs, by `key_of` and none empty, and drop duplicates; `place` has the given order."""
-    ordered = sorted(set(keys))
-    index = {key: i for i, key in enumerate(ordered)}
-    lengths = np.array([len(key) // _TOKEN.itemsize for key in ordered])
-    return Trie(
-        tokens=np.frombuffer(b"".join(ordered), dtype=_TOKEN),
-        starts=np.cumsum(lengths) - lengths,
-        lengths=lengths,
-        shared=np.array([0, *(_common(*neighbours) for neighbours in pairwise(ordered))]),
-        place=np.array([index[key] for key in keys]),
-    )
+    whole = tokens if isinstance(tokens, np.ndarray) else np.fromiter(tokens, _TOKEN)
+    return whole.astype(_TOKEN, copy=False).tobytes()
 
 
 def _common(left: bytes, right: bytes) -> int:
@@ -83,104 +129,79 @@ def _common(left: bytes, right: bytes) -> int:
     return (8 * size - differing.bit_length()) // (8 * _TOKEN.itemsize)
 
 
-@dataclass
-class _Node:
-    """A branching point: inputs `begin` to `stop` have `depth` tokens in common.
+def group_rows(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+    """Return indices of rows that run together, the longest first: at most `tokens` when padded.
 
-    `above` is its parent's depth; a row has `room` for tokens below it. `parts` are its children, in
-    order: a piece if all inputs below a child fit a row, otherwise a node.
+    The longest come first, so that memory runs out at once or never. A row that is longer than
+    `tokens` runs alone; rows whose padding would cost more than a forward pass run in a later one.
     """
-
-    begin: int
-    stop: int
-    depth: int
-    above: int
-    room: int
-    parts: "list[Piece | _Node]" = field(default_factory=list)
-    pieces: list[Piece] = field(default_factory=list)
-
-    def _divide(self, trie: Trie, before: Ints, capacity: Capacity) -> "list[_Node]":
-        """Find its children, make pieces of those that fit a row, and return the others.
-
-        `before[i]` is the number of tokens that inputs 0 to i - 1 have below the root, shared ones once.
-        """
-        here = slice(self.begin, self.stop)
-        is_child = trie.shared[here] == self.depth
-        is_child[0] = True
-        begins = self.begin + np.flatnonzero(is_child)
-        stops = np.append(begins[1:], self.stop)
-        # The prefix that a child's inputs share is no longer than its first input.
-        depths = np.minimum.reduceat(
-            np.where(is_child, trie.lengths[here], trie.shared[here]), begins - self.begin
-        )
-        below = before[stops] - before[begins] + trie.shared[begins] - depths
-        rooms = capacity(depths) - depths
-        columns = (part.tolist() for part in (begins, stops, depths, below, rooms))
-        for begin, stop, depth, size, room in zip(*columns, strict=True):
-            if size <= room or stop - begin == 1:
-                self.parts.append(Piece(size + depth - self.depth, [(begin, stop)]))
-            else:
-                self.parts.append(_Node(begin, stop, depth, self.depth, room))
-        return [part for part in self.parts if isinstance(part, _Node)]
-
-    def _join(self) -> None:
-        """Make its pieces from its children's, each with the segment from its parent to it."""
-        pieces: list[Piece] = []
-        for part in self.parts:
-            pieces += part.pieces if isinstance(part, _Node) else [part]
-        segment = self.depth - self.above
-        self.pieces = [
-            Piece(piece.size + segment, piece.runs) for piece in _best_fit(pieces, self.room)
-        ]
+    groups: list[list[int]] = []
+    padding = 0
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        longest = lengths[groups[-1][0]] if groups else 0
+        padding += longest - lengths[index]
+        is_full = not groups or longest * (len(groups[-1]) + 1) > tokens
+        if is_full or padding > PASS_TOKENS:
+            groups.append([])
+            padding = 0
+        groups[-1].append(index)
+    return groups
 
 
-def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
-    """Cut a trie into rows.
+PASS_TOKENS = 32
+"""Cost of one more forward pass, in tokens; up to as much padding is accepted to avoid it."""
 
-    Inputs whose longest common prefix has d tokens share rows of at most `capacity(d)` tokens. A
-    longer input has its own row.
+
+class Batch(NamedTuple):
+    """The input of one forward pass: distinct queries in it, ascending, and pairs, sorted by query."""
+
+    rows: Sequence[PackedRow]
+    tokens: torch.Tensor  # (B, S)
+    depth: torch.Tensor  # (B, S)
+    end: torch.Tensor  # (B, S)
+    query: torch.Tensor  # (Q,) indices into the flattened (B * S) hidden states
+    pair: torch.Tensor  # (P,) indices into `query`
+    target: torch.Tensor  # (P,)
+    owner: Ints  # (P,)
+    position: Ints  # (P,) of each target in its sequence
+    is_causal: bool
+    """Whether every row is one plain sequence."""
+
+
+def collate(
+    rows: Sequence[PackedRow], length: int, *, count: int = 0, is_causal: bool | None = None
+) -> Batch:
+    """Pad rows to one length; a padding token attends only to itself, and no other token to it.
 
     Args:
-        capacity: Most tokens of a row, which must not fall as d grows.
+        length: Tokens of each row of the batch, S.
+        count: Least number of rows of the batch; missing ones are padding.
+        is_causal: Whether no mask is needed; None: if every row is one plain sequence.
     """
-    before = np.append(0, np.cumsum(trie.lengths - trie.shared))
-    at_root = np.zeros(1, dtype=np.int64)
-    nodes = [_Node(0, len(trie), 0, 0, room=(capacity(at_root) + at_root).item())]
-    for node in nodes:
-        nodes += node._divide(trie, before, capacity)
-    for node in reversed(nodes):  # children come after their parents
-        node._join()
-    return nodes[0].pieces
-
-
-def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
-    """Merge pieces by best-fit decreasing: each piece goes where the least room is left over.
-
-    Pieces under construction are stored by the room that they have left. The bits of `rooms` mark the
-    lists that are not empty, so bit operations find the smallest sufficient room.
-    """
-    if len(pieces) < 2:
-        return pieces
-    total = sum(piece.size for piece in pieces)
-    if total <= room:
-        return [Piece(total, [run for piece in pieces for run in piece.runs])]
-    by_room: dict[int, list[Piece]] = {}
-    too_large = []
-    rooms = 0
-    for piece in sorted(pieces, key=lambda piece: -piece.size):
-        fitting = rooms >> piece.size
-        if fitting:
-            smallest = piece.size + (fitting & -fitting).bit_length() - 1
-            other = by_room[smallest].pop()
-            small, large = sorted((piece.runs, other.runs), key=len)
-            large += small
-            piece = Piece(piece.size + other.size, large)
-            if not by_room[smallest]:
-                rooms ^= 1 << smallest
-        left = room - piece.size
-        if left < 0:
-            too_large.append(piece)
-            continue
-        by_room.setdefault(left, []).append(piece)
-        rooms |= 1 << left
-    return too_large + [piece for merged in by_room.values() for piece in merged]
+    is_causal = all(row.is_chain for row in rows) if is_causal is None else is_causal
+    shape = max(count, len(rows)), length
+    index = np.broadcast_to(np.arange(length), shape)
+    longest = max(len(row.tokens) for row in rows)  # padding has no higher position
+    tokens, end = np.zeros(shape, np.int64), index + 1
+    depth = np.minimum(index, longest - 1) if is_causal else np.zeros(shape, np.int64)
+    for i, row in enumerate(rows):
+        for padded, values in ((tokens, row.tokens), (depth, row.depth), (end, row.end)):
+            padded[i, : len(values)] = values
+    query = np.concatenate([i * length + row.query for i, row in enumerate(rows)])
+    order = np.argsort(query, kind="stable")
+    target, owner = (
+        np.concatenate(part)[order] for part in zip(*(row[4:] for row in rows), strict=True)
+    )
+    query, pair = np.unique(query[order], return_inverse=True)
+    return Batch(
+        rows=rows,
+        tokens=torch.from_numpy(tokens),
+        depth=torch.from_numpy(depth),
+        end=torch.from_numpy(end),
+        query=torch.from_numpy(query),
+        pair=torch.from_numpy(pair),
+        target=torch.from_numpy(target),
+        owner=owner,
+        position=depth.ravel()[query][pair] + 1,
+        is_causal=is_causal,
+    )

@@ -7,32 +7,29 @@ import numpy as np
 import torch
 
 from evaluation.errors import NonFiniteError
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, StopReason, StopSearch
-from evaluation.scoring.engine.generation.sampling import Rules, Stream, choose
+from evaluation.scoring.answers import AnswerKey, GenerationRequest, StopReason, StopSearch
+from evaluation.scoring.engine.sampling import Rules, Stream, choose, stream_width
 
 
 @dataclass(eq=False)
 class PartialAnswer:
-    """An answer that is being decoded."""
+    """An answer that is being decoded; `used` is the number of columns in use of its slot."""
 
     key: AnswerKey
     request: GenerationRequest
     search: StopSearch
     stream: Stream | None  # None: greedy
-    used: int  # columns in use of its slot
+    used: int
     tokens: list[int] = field(default_factory=list)
     stop_reason: StopReason | None = None
 
     @classmethod
-    def of(cls, index: int, request: GenerationRequest, sample: int, width: int) -> "PartialAnswer":
-        """Begin an answer to the request of an index.
-
-        Args:
-            width: Random numbers that a draw takes.
-        """
-        stream = Stream(request, sample, width) if request.sampling.temperature else None
+    def of(cls, key: AnswerKey, request: GenerationRequest, vocabulary: int) -> "PartialAnswer":
+        """Begin an answer to a request."""
+        width = stream_width(vocabulary)
+        stream = Stream(request, key.sample, width) if request.sampling.temperature else None
         search = StopSearch(request.stopping, request.tokens)
-        return cls(AnswerKey(index, sample), request, search, stream, len(request.tokens))
+        return cls(key, request, search, stream, len(request.tokens))
 
     def take(self, token: int) -> None:
         """Add a token, and set `stop_reason` if it ends the answer; -1, for NaN, is a NonFiniteError."""
@@ -51,11 +48,6 @@ class PartialAnswer:
         elif len(self.tokens) >= self.request.max_new_tokens:
             self.stop_reason = "length"
 
-    def answer(self) -> Answer:
-        """Return the decoded answer, which has ended, cut at a stop string."""
-        assert self.stop_reason is not None
-        return self.search.stopping.answer(self.request.tokens, self.tokens, self.stop_reason)
-
 
 def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | None:
     """Return the sampling settings of rows; None if all rows are greedy."""
@@ -65,12 +57,12 @@ def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | Non
 
 
 def next_tokens(
-    rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None, width: int
+    rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None
 ) -> torch.Tensor:
     """Choose each row's next token from logits (B, V); -1 for NaN or infinity."""
     if rules is None:
         return choose(logits, None, None)
-    drawn = np.zeros((len(rows), width))
+    drawn = np.zeros((len(rows), stream_width(logits.shape[1])))
     for index, row in enumerate(rows):
         if row.stream is not None:
             drawn[index] = row.stream.next()
