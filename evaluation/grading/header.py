@@ -31,7 +31,6 @@ def header(
         "device": about["device"],
         "gpu": " and ".join(_of_all(summaries, "gpu")) or None,
         **({"layers": layers} if (layers := _of_all(summaries, "layers")) else {}),
-        **gpu_busy(summaries),
         "row_tokens": _of_all(summaries, "row_tokens"),
         "dtype": about["dtype"],
         "seconds": round(seconds, 3),
@@ -75,26 +74,3 @@ def _packages(summaries: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 def _of_all(summaries: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
     """Return the distinct values of a key over all scores; some scores may lack it."""
     return sorted({summary[key] for summary in summaries if summary.get(key) is not None})
-
-
-def gpu_busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the share of the time in which a GPU had work; nothing where it was not measured."""
-    measured = [summary for summary in summaries if summary.get("busy_seconds") is not None]
-    seconds = sum(one["seconds"] for one in measured)
-    if not seconds:
-        return {}
-    share = sum(one["busy_seconds"] for one in measured) / seconds
-    return {"gpu_busy": round(min(1.0, share), 3)}
-
-
-def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up the items of a tier: requested, used and left out, the last by reason."""
-    counts, left_out = list(counts), dict[str, int]()
-    for count in counts:
-        for reason, number in count["left_out"].items():
-            left_out[reason] = left_out.get(reason, 0) + number
-    return {
-        "asked": sum(count["asked"] for count in counts),
-        "used": sum(count["used"] for count in counts),
-        "left_out": left_out,
-    }

@@ -61,7 +61,6 @@ class TierFile(FileModel):
     device: str | None = None
     gpu: str | None = None
     layers: tuple[Literal["compiled", "plain"], ...] | None = None
-    gpu_busy: Rate | None = None
     row_tokens: tuple[int, ...] = ()
     dtype: str | None = None
     seconds: float | None = Field(None, ge=0)

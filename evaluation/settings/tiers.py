@@ -186,7 +186,7 @@ _TABLE = (
         metrics=OF_BLOCKS,
         headline="nats_per_token",
         shown="ppl",
-        protocol="tier2-3",
+        protocol="tier2-4",
     ),
     Tier(
         name="tier3",
@@ -207,7 +207,7 @@ _TABLE = (
         companion="gold_bits_per_byte",
         unranked=("gold_bits_per_byte", "greedy"),
         shown="acc",
-        protocol="tier3-3",
+        protocol="tier3-4",
     ),
     Tier(
         name="tier4",

@@ -203,8 +203,6 @@ MACHINES: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     ),
     "a CPU": ([{"gpu": None, "row_tokens": 1024}], {"row_tokens": [1024]}),
     "scores that do not know it": ([{}, FIRST], {"gpu": "A100", "row_tokens": [8192]}),
-    "half busy": ([{"seconds": 2.0, "busy_seconds": 1.0}], {"gpu_busy": 0.5}),
-    "busy by another clock": ([{"busy_seconds": 1.01}], {"gpu_busy": 1.0}),
 }
 
 
@@ -214,7 +212,7 @@ def test_machines(tmp_path: Path, name: str) -> None:
     subject = step_subject(make_plans(tmp_path)["first"], 100)
     summaries = [{"seconds": 1.0, "tokens_processed": 9, "packages": {}, **one} for one in machines]
     top = header(subject, "tier2", ABOUT, summaries, {})
-    found = {key: top[key] for key in ("gpu", "row_tokens", "gpu_busy") if key in top}
+    found = {key: top[key] for key in ("gpu", "row_tokens") if key in top}
     assert found == {"gpu": None, "row_tokens": [], **expected}
 
 

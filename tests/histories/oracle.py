@@ -14,7 +14,7 @@ from evaluation.dependencies.other_runs import run_folders
 from evaluation.settings.steps import step_of_results
 from tests.histories.model import Model
 
-TIMES = {"seconds", "tokens_per_second", "tokens_processed", "gpu_busy", "made", "started", "run"}
+TIMES = {"seconds", "tokens_per_second", "tokens_processed", "made", "started", "run"}
 """Keys of JSON that say when something was made, how fast, and in which batch."""
 
 OWN = {".config", ".made", ".snakemake", "scores", "eval_logs"}
