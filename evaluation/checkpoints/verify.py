@@ -65,10 +65,11 @@ def _read_reference(checkpoint: Checkpoint, reference: Path) -> dict[str, torch.
     ids = tensors.get("input_ids", torch.empty(0))
     logits = [tensors[key] for key in ("logits", "logits_causal") if key in tensors]
     like_ids = [tensors.get("position_ids", ids).shape, *(values.shape[:2] for values in logits)]
-    if not (logits and ids.ndim == 2 and ids.numel() and not ids.is_floating_point()):
-        problem = "it lacks `input_ids`, integers of shape (batch, length), or `logits`"
+    is_real = logits and all(values.is_floating_point() for values in logits)
+    if not (is_real and ids.ndim == 2 and ids.numel() and not ids.is_floating_point()):
+        problem = "it lacks `input_ids`, integers of shape (batch, length), or real `logits`"
     elif ids.min() < 0 or ids.max() >= rows:
-        problem = f"`input_ids` holds {int(ids.max())}, but the embedding has {rows} rows"
+        problem = f"`input_ids` holds {int(ids.min())} to {int(ids.max())}, but the embedding has {rows} rows"
     elif {*like_ids} != {ids.shape} or not all(0 < values.shape[-1] <= rows for values in logits):
         problem = f"its shapes are not those of `input_ids` {tuple(ids.shape)} and of {rows} rows"
     else:

@@ -74,3 +74,16 @@ def _packages(summaries: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 def _of_all(summaries: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
     """Return the distinct values of a key over all scores; some scores may lack it."""
     return sorted({summary[key] for summary in summaries if summary.get(key) is not None})
+
+
+def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up the items of a tier: requested, used and left out, the last by reason."""
+    counts, left_out = list(counts), dict[str, int]()
+    for count in counts:
+        for reason, number in count["left_out"].items():
+            left_out[reason] = left_out.get(reason, 0) + number
+    return {
+        "asked": sum(count["asked"] for count in counts),
+        "used": sum(count["used"] for count in counts),
+        "left_out": left_out,
+    }

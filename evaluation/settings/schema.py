@@ -56,6 +56,7 @@ def _table(schema: Schema, known: Mapping[str, Schema]) -> str:
     lines = ["| key | default | meaning |", "|---|---|---|"]
     for key, value in schema["properties"].items():
         inner = re.findall(r"#/\$defs/(\w+)", json.dumps(value))
+        inner = [name for name in inner if "properties" in known[name]]  # others have no heading
         headings = dict.fromkeys(
             _VARIANTS.get(_selector(known[name]) or "", name) for name in inner
         )

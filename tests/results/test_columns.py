@@ -81,7 +81,7 @@ COLUMNS: list[tuple[str, Change, str]] = [
     *(("tier2_ppl_blocks.parquet", *case) for case in BLOCKS),
     *(("tier3_cf_candidates.parquet", *case) for case in CANDIDATES),
     ("stage/summary.parquet", drop("value"), "no column 'value'"),
-    ("stage/summary.parquet", each("tier", lambda i, v: "tier9"), "no tier 'tier9'"),
+    ("stage/summary.parquet", each("tier", lambda i, v: "tier9"), "tier"),
 ]
 
 

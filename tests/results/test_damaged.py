@@ -97,7 +97,7 @@ KEYS = [
     (TIER4, ("prompts", 0, "id"), "p1", "'p1' appears twice"),
     (TIER4, ("prompts",), [], "prompts is empty"),
     ("bridge_deltas.json", ("protocol",), "bridge-0", "written by bridge protocol 'bridge-0'"),
-    ("bridge_deltas.json", ("deltas", 0, "tier"), "tier9", "no tier 'tier9'"),
+    ("bridge_deltas.json", ("deltas", 0, "tier"), "tier9", "tier"),
     ("stage/recommendation.json", ("similar",), [30], "similar.0 is 30"),
     ("stage/task_quality.json", ("protocol",), "report-0", "written by report protocol 'report-0'"),
 ]

@@ -98,7 +98,7 @@ def test_a_bridge_of_two_folders_is_refused(tmp_path: Path) -> None:
         checkpoint(tmp_path / "old" / name)
     config = config_of(str(tmp_path / "old"), [2000])
     stage = config.stages["s"]
-    new = stage.model_copy(update={"checkpoints": str(tmp_path / "new")})
+    new = stage.model_copy(update={"given": str(tmp_path / "new")})
     for step in (1000, None):
         bridge = Bridge(stage="s", step=step)
         stages = {"s": stage, "n": new.model_copy(update={"bridge": bridge})}

@@ -41,15 +41,15 @@ def test_places_that_hold_no_checkpoint(
 
 
 REFERENCES = [
-    ("ids of one row less", {"input_ids": IDS[0].clone()}, "needs `input_ids`"),
-    ("ids that are floats", {"input_ids": IDS.float()}, "needs `input_ids`"),
+    ("ids of one row less", {"input_ids": IDS[0].clone()}, "`input_ids`"),
+    ("ids that are floats", {"input_ids": IDS.float()}, "`input_ids`"),
     ("ids beyond the vocabulary", {"input_ids": IDS + 320}, "embedding has 320 rows"),
-    ("negative ids", {"input_ids": IDS - 2}, "negative id"),
-    ("no logits", {"logits": None}, "needs `logits`"),
-    ("logits that are complex", {"logits": LOGITS.to(torch.complex64)}, "`logits` is C64"),
-    ("logits of more ids", {"logits": torch.ones(2, 3, 321)}, "(2, 3, 320)"),
+    ("negative ids", {"input_ids": IDS - 2}, "`input_ids`"),
+    ("no logits", {"logits": None}, "`logits`"),
+    ("logits that are complex", {"logits": LOGITS.to(torch.complex64)}, "`logits`"),
+    ("logits of more ids", {"logits": torch.ones(2, 3, 321)}, "320 rows"),
     ("logits that are NaN", {"logits": LOGITS * torch.nan}, "NaN"),
-    ("causal logits of other rows", {"logits_causal": torch.ones(1, 3, 320)}, "`logits_causal`"),
+    ("causal logits of other rows", {"logits_causal": torch.ones(1, 3, 320)}, "320 rows"),
 ]
 
 
