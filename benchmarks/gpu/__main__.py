@@ -150,7 +150,7 @@ def _completions(
     model: PreTrainedModel, size: Size, options: argparse.Namespace
 ) -> dict[str, float]:
     """Measure completions, after a short run of each way."""
-    from benchmarks.gpu import completions  # it needs pydantic, which a bare machine may lack
+    from benchmarks.gpu import completions
 
     prompts = completions.new_prompts(size.vocabulary, options.completions, options.seed)
     ways = [partial(way, model, prompts) for way in (completions.engine, completions.loop)]

@@ -35,7 +35,7 @@ def test_a_deleted_step_stays_and_is_not_scored_again(scored: Watched) -> None:
 
 def test_only_multiples_where_these_are_asked_for(scored: Watched) -> None:
     text = scored.world.config.read_text()
-    scored.world.config.write_text(text.replace("steps: all", "steps: 'every: 20'"))
+    scored.world.config.write_text(text.replace("steps: all", "steps: {every: 20}"))
     assert steps(scored) == (20,)
 
 

@@ -59,6 +59,7 @@ class Arena:
         named.bind(f"\0sandbox-{self.port}")
         named.listen()
         self._unchanged = self._state()
+        self._before = descendants(os.getpid())  # with the victim
 
     def fill_in(self, text: str) -> str:
         for name in ("folder", "victim", "port"):
@@ -70,7 +71,7 @@ class Arena:
         left = [name for folder in _LEFT_IN for name in os.listdir(folder) if MARK in name]
         if self._state() != self._unchanged:
             left.append("the folder or the process is changed")
-        left += [f"process {child}" for child in descendants(os.getpid()) - {self.victim}]
+        left += [f"process {child}" for child in descendants(os.getpid()) - self._before]
         if b"212220362" in Path("/proc/sysvipc/shm").read_bytes():
             left.append("a shared segment")
         return left
