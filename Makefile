@@ -40,7 +40,7 @@ vllm: .venv-vllm/.complete  ## vLLM for CPUs in an environment of its own, for `
 
 PYTEST := OMP_NUM_THREADS=1 python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder
 TESTED := $(TOOLS) $(MODEL)/config.json $(NLTK) .venv-docs/.complete
-test: $(TESTED) $(SCRIPTS)  ## what every change must pass: linters and tests, in about 25 minutes
+test: $(TESTED) $(SCRIPTS)  ## what every change must pass: linters and tests, in about 15 minutes
 	@mkdir -p .cache/lint; $(MAKE) --no-print-directory lint > .cache/lint/said.txt 2>&1 & linting=$$!; code=0; \
 	    $(MAKE) --no-print-directory pytest || code=$$?; \
 	    wait $$linting || code=$$?; cat .cache/lint/said.txt; exit $$code
