@@ -160,7 +160,7 @@ def entries(cache: Path) -> Iterator[tuple[str, Any]]:
             yield f"{path.parent.name}/{part}", [content]
     for name in ("examples.jsonl", "prompts.jsonl", "docs.jsonl"):
         for path in sorted(cache.rglob(name)):
-            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            lines = [json.loads(line) for line in path.read_text().split("\n") if line]
             yield f"{path.parent.name}/{name}", lines
 
 
