@@ -43,7 +43,7 @@ from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore, StoredScore
 
-_AGAIN = "write it again"
+_AGAIN = "write this line anew"
 
 
 class CompletionLine(FileModel):
@@ -69,7 +69,7 @@ def read_completions(path: Path, ids: Container[str]) -> dict[tuple[str, int], C
             lines[key] = line
             counts[line.id] += 1
     if not lines:
-        raise unusable(path, "it holds no completions", _AGAIN)
+        raise ResultsError(f"{path}: it holds no completions; write a line for each")
     return lines
 
 
