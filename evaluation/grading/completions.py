@@ -20,6 +20,7 @@ from evaluation.results.units_file import SOURCES
 from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.verifiers import AnyVerifier, Provided
+from evaluation.verification.answers import AnswerKind
 from evaluation.verification.registry import VERIFIERS
 from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, UNFINISHED, Verdict
 
@@ -165,9 +166,9 @@ def over_samples(
         return {}
     found = {"pass_at_k": {str(k): _pass_at_k(prompts, view, k, layout) for k in powers(n)}}
     kind = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind]
-    bare = getattr(kind, "bare", None)
-    if bare is None:  # such as programs, of which no two are the same answer
+    if not isinstance(kind, AnswerKind):  # such as programs, of which no two are the same answer
         return found
+    bare = kind.bare
 
     def vote(verdict: Verdict) -> str | None:
         """Return one text for all right answers, and one for all spellings of a wrong one."""

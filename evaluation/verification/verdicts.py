@@ -19,9 +19,8 @@ class Verdict:
     `answer` is the extracted answer; None if the completion has none in the expected format. `reason`
     states why there is no full credit: the failing assertion, the instruction that was not followed,
     or how the verifier failed. `weight` is the completion's weight in the verifier's rate, such as the
-    number of its instructions. `note` names a fact that is counted separately: that a program passed in
-    only one of two runs (`sandbox.model.ProgramVerdict`), that the model's thinking is unfinished, or
-    that verifying the text takes more time or memory than allowed.
+    number of its instructions. `note` names a fact that is counted separately: that the model's thinking
+    is unfinished, or that verifying the text takes more time or memory than allowed.
     """
 
     credit: float | None
