@@ -18,7 +18,7 @@ HERE = "/WORLD"
 SECTIONS = ("slices", "tasks", "probes", "generation_tasks")
 
 DAMAGES = (
-    *("truncated", "no_shard", "half_config", "no_config", "zeros", "not_finite"),
+    *("truncated", "no_shard", "half_config", "no_config"),
     "lost_shard",
 )
 """Half-written or damaged in one of these ways, at another time; or one file gone, and all else as it was."""

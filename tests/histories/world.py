@@ -101,11 +101,6 @@ class World:
                 file.truncate(weights[0].stat().st_size - 40)
         elif wanted.damage in ("no_shard", "lost_shard"):
             weights[-1].unlink()
-        elif wanted.damage in ("zeros", "not_finite"):
-            content = weights[-1].read_bytes()
-            filled = len(content) * 2 // 5
-            fill = b"\0" if wanted.damage == "zeros" else b"\xff"
-            weights[-1].write_bytes(content[:-filled] + fill * filled)
         elif wanted.damage == "half_config":
             settings[0].write_bytes(settings[0].read_bytes()[:40])
         elif wanted.damage == "no_config":
