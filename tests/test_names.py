@@ -20,7 +20,7 @@ def test_class_names_are_unique() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     )
-    assert len(names) > 300
+    assert len(names) > 100
     assert [name for name, count in names.items() if count > 1] == []
 
 
@@ -64,5 +64,5 @@ def test_files_and_functions_are_as_short_as_contributing_says() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    assert len(functions) > 3000
+    assert len(functions) > 1000
     assert [function for function in functions if function[2] > longest] == []

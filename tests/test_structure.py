@@ -53,7 +53,7 @@ def test_the_table_has_each_package() -> None:
 def test_each_package_is_in_a_room() -> None:
     rooms = {part for room in AT_MOST for part in room.split()}
     assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} <= rooms
-    assert sum(lines_of_rooms().values()) > 20_000
+    assert sum(lines_of_rooms().values()) > 10_000
 
 
 def test_packages_import_from_those_above_them() -> None:
@@ -70,4 +70,4 @@ def test_packages_import_from_those_above_them() -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     order = list(TopologicalSorter(IMPORTS).static_order())
-    assert len(order) >= len(IMPORTS) > 300
+    assert len(order) >= len(IMPORTS) > 100
