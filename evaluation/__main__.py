@@ -16,8 +16,7 @@ if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_
 
 import sys
 
-from evaluation.environment import missing_environment
-from evaluation.exit_codes import exit_code, report, start_logging
+from evaluation.processes import exit_code, start_logging
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,8 +25,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(arguments: list[str] | None) -> int:
-    if fault := missing_environment():
-        return report(fault)
     from evaluation.commands.parser import build_parser
 
     options = build_parser().parse_args(arguments)

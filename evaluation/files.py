@@ -1,4 +1,4 @@
-"""Writes files atomically.
+"""Writes files atomically, fingerprints contents, and reads JSON strictly.
 
 A file is written under a temporary name in its folder and then renamed. So it is complete or absent,
 also when two jobs write it at once. A link with its name is replaced, and the link's target stays
@@ -9,17 +9,21 @@ never replaced. New files follow the umask.
 import contextlib
 import errno
 import glob
+import gzip
+import hashlib
 import json
 import os
 import shutil
 import socket
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.errors import OutputError
+from evaluation.errors import EvaluationError, OutputError, near_path, reason_of
 
 if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow again
     import pyarrow as pa
@@ -27,6 +31,8 @@ if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow
 
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP)
 """Errors of file systems that cannot sync a folder."""
+
+_GZIP = b"\x1f\x8b"
 
 
 @contextlib.contextmanager
@@ -130,3 +136,106 @@ def write_parquet(path: Path, table: "pa.Table") -> None:
 
     with atomic_path(path) as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+
+
+def fingerprint(content: Any) -> str:
+    """Return the fingerprint of a JSON value; it depends on the order of keys.
+
+    The order can matter: variables are computed in order, and the first verifier may be the primary
+    one. If the order of a mapping does not matter, pass it through `unordered`.
+    """
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(as_utf8(text)).hexdigest()[:16]
+
+
+def unordered(content: Any) -> Any:
+    """Return a JSON value with the keys of all its mappings sorted; lists keep their order."""
+    if isinstance(content, Mapping):
+        return {key: unordered(content[key]) for key in sorted(content)}
+    return [unordered(one) for one in content] if isinstance(content, list | tuple) else content
+
+
+def file_checksum(path: Path) -> str:
+    """Return the SHA-256 of a file in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def load_json(text: str | bytes, *, finite: bool = False) -> Any:
+    """Return the value of a JSON text.
+
+    Args:
+        finite: Whether to refuse NaN and Infinity, which are not valid JSON.
+
+    Raises:
+        ValueError: When it is not valid JSON, repeats a key, is nested too deeply, or
+            (UnicodeDecodeError) is not UTF-8.
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8-sig")  # Windows begins a file with a byte-order mark
+    try:
+        return json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_number if finite else None
+        )
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded: JSON and YAML can spell half a UTF-16 pair (`\\ud800`)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
+        raise ValueError(f"the key {twice[:40]!r} appears twice")
+    return table
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+def read_lines(
+    path: Path, kind: type[EvaluationError], expected: str
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file, which begins with gzip's bytes if it is gzipped; raise `kind`.
+
+    Yields:
+        Number of the line, from 1 on, and its bytes with the line break.
+    """
+    try:
+        with open(path, "rb") as file:
+            is_packed = file.peek(2)[:2] == _GZIP
+            yield from enumerate(gzip.GzipFile(fileobj=file) if is_packed else file, start=1)
+    except FileNotFoundError:
+        raise kind(
+            f"{path}: no such file{near_path(path, Path.is_file)}; give {expected}"
+        ) from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise kind(f"{path}: damaged gzip data ({error}); compress it again") from None
+    except OSError as error:
+        raise kind(f"{path}: cannot be read ({reason_of(error)}); give {expected}") from None
+
+
+def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:
+    """Return the JSON value of a line; raise `kind` if it is none."""
+    try:
+        return load_json(line)
+    except UnicodeDecodeError as error:
+        raise kind(f"{place}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
+    except ValueError as error:
+        reason = getattr(error, "msg", error)  # without json's own line number
+        raise kind(f"{place}: not valid JSON ({reason}); one object on each line") from None
+
+
+def without_surrogates(text: str) -> str:
+    """Return text that a file in UTF-8 can store: `?` takes the place of lone surrogates."""
+    return text.encode(errors="replace").decode()

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from evaluation.files import write_json
-from evaluation.fingerprints import file_checksum, fingerprint, unordered
+from evaluation.files import file_checksum, fingerprint, unordered, write_json
 
 FOLDER = ".made"
 

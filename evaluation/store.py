@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from evaluation.files import atomic_path, write_parquet
-from evaluation.fingerprints import fingerprint, unordered
-from evaluation.json_text import load_json
+from evaluation.files import atomic_path, fingerprint, load_json, unordered, write_parquet
 from evaluation.score_archives import archived_names, file_bytes, member_bytes, set_aside
 
 if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow again

@@ -15,12 +15,13 @@ import pytest
 from evaluation.errors import OutputError
 from evaluation.files import (
     atomic_path,
+    fingerprint,
+    unordered,
     write_json,
     write_jsonl,
     write_parquet,
     write_text,
 )
-from evaluation.fingerprints import fingerprint, unordered
 
 
 def write_half(path: Path) -> None:

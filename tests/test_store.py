@@ -13,7 +13,7 @@ import pytest
 
 from evaluation import store as store_module
 from evaluation.errors import OutputError
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint
 from evaluation.store import ScoreStore, StoredScore
 
 

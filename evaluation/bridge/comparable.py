@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from evaluation.bridge.pairing import AGAIN, Pair
-from evaluation.errors import BridgeError
+from evaluation.errors import BridgeError, first_few
 from evaluation.results.kinds import Item
 from evaluation.results.read import Results, TierResults
 from evaluation.results.verified_files import GenerationEntry
-from evaluation.wording import first_few
 
 _OF_TOKENS = ("data", "prompts")
 """Checksums of data that holds token ids, which differs with the tokenizer."""

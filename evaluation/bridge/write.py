@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation import protocol
 from evaluation.bridge.average_rows import average_rows
 from evaluation.bridge.breakdowns import Breakdowns
 from evaluation.bridge.comparable import check_comparable
@@ -27,6 +26,7 @@ from evaluation.results.deltas_file import DELTAS, STAGE_TABLE, StageDeltas, Ste
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
+from evaluation.settings import protocol
 from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.requested_steps import FEWEST

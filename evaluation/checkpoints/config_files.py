@@ -17,10 +17,11 @@ from evaluation.errors import (
     ConfigError,
     IncompleteCheckpoint,
     UnsupportedCheckpoint,
+    first_few,
+    kind_of,
 )
-from evaluation.json_text import load_json
+from evaluation.files import load_json
 from evaluation.settings import yaml_files
-from evaluation.wording import first_few, kind_of
 
 CONFIG_FILES = ("model_config.json", "config.yaml", "config.json")
 """Files that are written anew whenever a checkpoint is saved."""

@@ -16,7 +16,7 @@ import xxhash
 from evaluation.checkpoints.config_files import open_file, os_errors_named
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.errors import IncompleteCheckpoint
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint
 from evaluation.prefill.remembered_hashes import remember_hashes, remembered_hashes
 from evaluation.providers.adapters.mirror_files import status_of
 from evaluation.records import FOLDER

@@ -30,9 +30,13 @@ from evaluation.checkpoints.nanotron_classes.base import NanotronModel
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.checkpoints.state import State, checkpoint_state
 from evaluation.checkpoints.training import Training, parse_training
-from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
+from evaluation.errors import (
+    CheckpointError,
+    IncompleteCheckpoint,
+    UnsupportedCheckpoint,
+    near_path,
+)
 from evaluation.settings.steps import step_named, step_of_folder
-from evaluation.wording import near_path
 
 log = logging.getLogger(__name__)
 

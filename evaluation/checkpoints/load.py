@@ -11,13 +11,13 @@ import torch
 import transformers
 from torch import nn
 
-from evaluation.allowance import is_out_of_memory
 from evaluation.checkpoints.completeness import check_complete, check_unchanged, complete_parameters
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.nanotron_classes.base import NanotronModel
 from evaluation.checkpoints.pretrained import exceeds_memory, load_pretrained
 from evaluation.checkpoints.weights import load_weights
 from evaluation.errors import UnsupportedCheckpoint
+from evaluation.processes import is_out_of_memory
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -10,9 +10,8 @@ from safetensors import SafetensorError
 
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import CheckpointError
+from evaluation.errors import CheckpointError, reason_of
 from evaluation.files import temporary_path
-from evaluation.wording import reason_of
 
 _FREE = tuple("_ arch bos_ dtype eos_ initial max_pos pad_ transformers use_cache".split())
 

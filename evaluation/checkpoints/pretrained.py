@@ -14,12 +14,18 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError, safe_open
 from transformers.models.auto.auto_factory import _get_model_class
 
-from evaluation.allowance import is_out_of_memory
 from evaluation.checkpoints.config_files import exists, short
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import TORCH_NAMES
-from evaluation.errors import CheckpointError, ScoringError, UnsupportedCheckpoint
-from evaluation.wording import first_few, one_line, reason_of
+from evaluation.errors import (
+    CheckpointError,
+    ScoringError,
+    UnsupportedCheckpoint,
+    first_few,
+    one_line,
+    reason_of,
+)
+from evaluation.processes import is_out_of_memory
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

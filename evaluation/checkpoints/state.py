@@ -16,7 +16,7 @@ from typing import Any
 
 from evaluation.checkpoints.config_files import CONFIG_FILES
 from evaluation.checkpoints.trainings import training_id
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint
 
 State = tuple[str, ...]
 """Sorted digests, one a file: equal as long as no file is added, deleted or changed."""

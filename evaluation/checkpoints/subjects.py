@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
-from evaluation.errors import CheckpointError, ConfigError
+from evaluation.errors import CheckpointError, ConfigError, first_few
 from evaluation.settings.checkpoint_folders import ListedCheckpoint, named_steps
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.requested_steps import StepInterval, Steps, is_requested, last_ones
 from evaluation.settings.steps import results_folder, step_of_folder
-from evaluation.wording import first_few
 
 log = logging.getLogger(__name__)
 

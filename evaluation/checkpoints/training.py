@@ -27,7 +27,7 @@ from evaluation.checkpoints.config_files import (
 )
 from evaluation.checkpoints.nanotron_classes.base import Count
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
-from evaluation.fingerprints import file_checksum
+from evaluation.files import file_checksum
 from evaluation.settings.model import Step, Text
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from evaluation.checkpoints.config_files import exists, parse_json, parse_yaml, read_text
 from evaluation.errors import CheckpointError
-from evaluation.fingerprints import fingerprint, unordered
+from evaluation.files import fingerprint, unordered
 from evaluation.settings.steps import step_named
 
 _KEPT = ("model", "tokenizer")

@@ -18,7 +18,7 @@ from evaluation.checkpoints.headers import read_header
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError, ConfigError, NonFiniteError, ScoringError
 from evaluation.files import write_json
-from evaluation.interpreters import NotStarted, PythonProgram
+from evaluation.processes import NotStarted, PythonProgram
 
 NANOTRON_TOLERANCE = 0.05
 """Relative L2 error: above the rounding of bfloat16, below the error of any misread checkpoint."""

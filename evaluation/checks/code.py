@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from evaluation.checks.declared import Phrase, check
-from evaluation.fences import read_fences, whole_fence
+from evaluation.checks.fences import read_fences, whole_fence
 
 _LONGEST = 50_000
 """Longest code that is parsed, in characters: Python's compiler recurses in C."""

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, JsonValue
 
 from evaluation.checks.declared import Flag, MatchCase, check
+from evaluation.checks.fences import read_fences, whole_fence
 from evaluation.checks.text import plain
-from evaluation.fences import read_fences, whole_fence
-from evaluation.json_text import load_json
+from evaluation.files import load_json
 
 _SLOW = re.compile(r'"(pattern|patternProperties|uniqueItems)":')
 """Keywords whose time has no bound: regular expressions, and comparison of all pairs."""

@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Annotated, Literal
 
 from evaluation.checks.declared import Alternatives, Flag, Number, check
+from evaluation.checks.fences import read_fences
 from evaluation.checks.text import ITEM, core, plain, without_emphasis, words
 from evaluation.checks.wording import has_any
-from evaluation.fences import read_fences
 
 _WORD = re.compile(r"[^\W_]|[^\s!-~]")
 _EMOJI = re.compile("[\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff]")

@@ -7,10 +7,10 @@ import re
 from typing import Annotated
 
 from evaluation.checks.declared import Phrase, check
+from evaluation.checks.fences import read_fences
 from evaluation.checks.lists import read_list
 from evaluation.checks.text import plain, sentences, without_emphasis
 from evaluation.checks.wording import has_phrase
-from evaluation.fences import read_fences
 
 _FIRST = 2
 """Sentences in which a refusal is looked for: an apology or a reason may come before it."""

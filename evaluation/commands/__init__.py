@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.root import CONFIG_VARIABLE, DEFAULT_CONFIG
+from evaluation.version import CONFIG_VARIABLE, DEFAULT_CONFIG
 
 if TYPE_CHECKING:
     from evaluation.checkpoints.subjects import Subject

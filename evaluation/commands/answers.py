@@ -13,9 +13,8 @@ from evaluation.commands import (
     chosen_plans,
     configured_plans,
 )
-from evaluation.errors import ConfigError
+from evaluation.errors import ConfigError, no_such
 from evaluation.settings.plan import StagePlan
-from evaluation.wording import no_such
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:

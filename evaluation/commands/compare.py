@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
-from evaluation import protocol
 from evaluation.commands import (
     Commands,
     a_name,
@@ -20,6 +19,7 @@ from evaluation.commands import (
 from evaluation.errors import BridgeError, ConfigError, ResultsError
 from evaluation.files import write_text
 from evaluation.results.comparison_file import COMPARISON_FILES, Comparison, RunComparison
+from evaluation.settings import protocol
 from evaluation.settings.runs import By
 
 

@@ -12,14 +12,14 @@ import yaml
 from evaluation.commands import Commands, a_name, a_path, add_command
 from evaluation.errors import ConfigError
 from evaluation.files import write_text
-from evaluation.root import IS_INSTALLED, PROFILE, ROOT, SNAKEFILE, SUITES
 from evaluation.settings.config import validate_config
 from evaluation.settings.yaml_files import parse_yaml
+from evaluation.version import IS_INSTALLED, PROFILE, ROOT, SNAKEFILE, SUITES
 
 CONFIG = "config/config.yaml"
 COPIED = (PROFILE.name, "profiles/no_slurm")
 _INCLUDING = """\
-from evaluation.root import SNAKEFILE
+from evaluation.version import SNAKEFILE
 
 
 include: SNAKEFILE

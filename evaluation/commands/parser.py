@@ -17,9 +17,9 @@ from evaluation.commands import (
     view,
     watch,
 )
+from evaluation.errors import did_you_mean
 from evaluation.version import __version__
 from evaluation.withdrawn import Kind, instead
-from evaluation.wording import did_you_mean
 
 GROUPS = (init, prefill, score, watch, stage_results, view, compare, export, answers, checkpoint)
 

@@ -13,11 +13,10 @@ from evaluation.commands import (
     chosen_plans,
     configured_plans,
 )
-from evaluation.errors import ConfigError, EvaluationError, SourceError
+from evaluation.errors import ConfigError, EvaluationError, SourceError, no_such
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
-from evaluation.wording import no_such
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,7 @@ from evaluation.commands import (
 )
 from evaluation.dependencies.places import Target, place_of
 from evaluation.dependencies.steps import STEPS
-from evaluation.errors import ConfigError
-from evaluation.exit_codes import report
+from evaluation.errors import ConfigError, report
 from evaluation.records import RECORDED
 from evaluation.settings.planning import named_stage
 

@@ -16,7 +16,7 @@ from evaluation.dependencies.caches import (
 from evaluation.dependencies.keys import Records
 from evaluation.dependencies.places import Place
 from evaluation.dependencies.view import View
-from evaluation.fingerprints import fingerprint, unordered
+from evaluation.files import fingerprint, unordered
 from evaluation.prefill.caches import DOCUMENTS
 from evaluation.prefill.entries import META
 from evaluation.records import Record

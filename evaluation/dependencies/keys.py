@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation import protocol
 from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.subjects import (
     previous_folders,
@@ -18,8 +17,9 @@ from evaluation.checkpoints.subjects import (
 )
 from evaluation.dependencies.other_runs import references, run_state
 from evaluation.dependencies.places import Place
-from evaluation.fingerprints import unordered
+from evaluation.files import unordered
 from evaluation.records import Record, read_record
+from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 

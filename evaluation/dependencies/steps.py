@@ -31,7 +31,7 @@ from evaluation.dependencies.places import (
     previous_places,
 )
 from evaluation.dependencies.view import View
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint
 from evaluation.records import Record, read_record, record_path
 from evaluation.results.comparison_file import COMPARISON_FILES
 from evaluation.results.deltas_file import DELTAS

@@ -6,7 +6,7 @@ from pathlib import Path
 from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint
 from evaluation.prefill.caches import check_cached_golds
 from evaluation.prefill.provided import provider_of
 from evaluation.settings.plan import StagePlan

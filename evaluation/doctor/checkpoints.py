@@ -18,7 +18,7 @@ from evaluation.dependencies.steps import SCORE
 from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding, State
 from evaluation.errors import EvaluationError
-from evaluation.progress import progress
+from evaluation.processes import progress
 from evaluation.settings.plan import StagePlan
 
 _AT_ONCE = 8

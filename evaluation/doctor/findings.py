@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from tabulate import tabulate
 
-from evaluation.escaping import printable_lines
-from evaluation.wording import first_few
+from evaluation.errors import first_few, printable_lines
 
 State = Literal["ok", "warning", "fault"]
 

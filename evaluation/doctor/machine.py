@@ -15,9 +15,9 @@ from packaging.requirements import Requirement
 
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import SandboxError
-from evaluation.root import ROOT
 from evaluation.scoring.engine.device import why_unusable
 from evaluation.scoring.visible_gpus import VISIBLE, are_here, holders, visible_names
+from evaluation.version import ROOT
 
 PLUGIN = "snakemake-executor-plugin-slurm"
 RUNNERS = ("snakemake", PLUGIN, f"{PLUGIN}-jobstep")

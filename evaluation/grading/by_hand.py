@@ -23,12 +23,10 @@ from evaluation.dependencies.caches import CacheEntry, CacheStates, check_curren
 from evaluation.dependencies.places import Plans, places_in
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import ResultsError, ScoringError
-from evaluation.files import write_json
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint, read_lines, write_json
 from evaluation.grading.completions import SampledPrompt, prompt_units, summarize_task
 from evaluation.grading.generated import verify_samples
 from evaluation.grading.verdicts import find_verdicts
-from evaluation.input_files import read_lines
 from evaluation.prefill.caches import PromptCache, read_documents, read_prompts
 from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.records import record_path

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.errors import ScoringError
-from evaluation.fingerprints import fingerprint, unordered
+from evaluation.files import fingerprint, unordered
 from evaluation.prefill.provided import limits_of, provider_of, scoring_request
 from evaluation.providers.score import Case as ProviderCase
 from evaluation.providers.score import CaseOutcome, score, verdict_of

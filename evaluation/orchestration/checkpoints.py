@@ -11,13 +11,12 @@ from pathlib import Path
 from evaluation.checkpoints.subjects import Subject, stage_steps, step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
-from evaluation.errors import ConfigError, GpuFault
-from evaluation.exit_codes import exit_code, report, start_logging
+from evaluation.errors import ConfigError, GpuFault, did_you_mean, report
+from evaluation.processes import exit_code, start_logging
 from evaluation.records import RECORDED
-from evaluation.root import CONFIG_VARIABLE
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stage
-from evaluation.wording import did_you_mean
+from evaluation.version import CONFIG_VARIABLE
 
 SCORES_ONLY = "--scores-only"
 

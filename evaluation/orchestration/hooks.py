@@ -17,7 +17,7 @@ from evaluation.dependencies.making import make
 from evaluation.dependencies.outdated import is_behind
 from evaluation.dependencies.places import Plans, place_of, places_in
 from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, TABLES, sources, steps_of
-from evaluation.errors import EvaluationError
+from evaluation.errors import EvaluationError, did_you_mean
 from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.rule_inputs import (
     CHECKED,
@@ -32,7 +32,6 @@ from evaluation.records import recorded_error
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
 from evaluation.settings.plan import StagePlan
-from evaluation.wording import did_you_mean
 
 _FIXED = ("all", "prefill")
 """Targets that exist whatever the names of the stages are."""

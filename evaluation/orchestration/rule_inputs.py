@@ -24,7 +24,7 @@ from evaluation.dependencies.caches import CacheEntry, stage_entries, tier_entri
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.places import Place, Plans, Target, place_of
 from evaluation.dependencies.steps import COLLECT, STEPS, Step, record_of, sources, steps_at
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint
 from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.settings.plan import StagePlan

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.commits import commit_of
 from evaluation.dependencies.known_steps import with_known_steps
-from evaluation.root import CONFIG_VARIABLE
 from evaluation.settings.config import Config, load_config, validate_config
 from evaluation.settings.effective import FOLDER, effective_path, write_effective
 from evaluation.settings.yaml_files import read_yaml
+from evaluation.version import CONFIG_VARIABLE, commit_of
 
 
 def run_config(

@@ -14,8 +14,8 @@ from typing import Any
 from snakemake.logging import ColorizingTextHandler, get_event, logger, show_logs
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from evaluation.errors import first_few
 from evaluation.results.job_logs import last_error
-from evaluation.wording import first_few
 
 _STREAM = "DefaultStreamHandler"
 """Name of Snakemake's terminal handler, absent if a logger plugin replaces it."""

@@ -7,8 +7,7 @@ from snakemake.exceptions import WorkflowError
 
 from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.subjects import Subject
-from evaluation.errors import EvaluationError
-from evaluation.escaping import printable_lines
+from evaluation.errors import EvaluationError, printable_lines
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")

@@ -17,14 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from evaluation.allowance import THREADS, usable_cores
 from evaluation.errors import ScoringError
 from evaluation.orchestration.checkpoints import SCORES_ONLY
+from evaluation.processes import THREADS, usable_cores
 from evaluation.records import RECORDED
 from evaluation.results.job_logs import last_error
-from evaluation.root import CONFIG_VARIABLE
 from evaluation.scoring.visible_gpus import VISIBLE, visible_names
 from evaluation.settings.plan import StagePlan
+from evaluation.version import CONFIG_VARIABLE
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint
 from evaluation.prefill.entries import check_files, damaged, read_meta
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from evaluation import protocol
 from evaluation.errors import SourceError
-from evaluation.files import write_jsonl
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
 from evaluation.prefill.definitions import asked_task_definition, task_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
@@ -19,8 +17,9 @@ from evaluation.prefill.solved_examples import Replaced
 from evaluation.prefill.sources import locate_item
 from evaluation.prefill.states import Sources
 from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
-from evaluation.progress import progress
+from evaluation.processes import progress
 from evaluation.providers.render import TaskInfo
+from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
 from evaluation.tokenizers.base import LoadedTokenizer

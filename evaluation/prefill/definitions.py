@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation import protocol
 from evaluation.errors import SourceError
-from evaluation.fingerprints import file_checksum, fingerprint
+from evaluation.files import file_checksum, fingerprint
+from evaluation.settings import protocol
 from evaluation.settings.chat import ChatSettings
 from evaluation.settings.plan import StagePlan
 from evaluation.tokenizers import files

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import CacheError
-from evaluation.files import temporary_path, write_json
-from evaluation.fingerprints import file_checksum
-from evaluation.json_text import load_json
+from evaluation.files import file_checksum, load_json, temporary_path, write_json
 from evaluation.records import is_intact, read_record, write_record
 
 STEP = "prefill"

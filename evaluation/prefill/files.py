@@ -16,10 +16,9 @@ from typing import IO, Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluation.errors import SourceError
-from evaluation.json_text import load_json
+from evaluation.errors import SourceError, one_line, reason_of
+from evaluation.files import load_json
 from evaluation.providers.adapters.mirror_files import PACKED, parts_of
-from evaluation.wording import one_line, reason_of
 
 DatasetRow = dict[str, Any]
 

@@ -12,10 +12,8 @@ from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
-from evaluation import protocol
 from evaluation.errors import SourceError
-from evaluation.files import write_jsonl
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, PROMPTS, check_cached_golds
 from evaluation.prefill.definitions import (
     asked_definition,
@@ -38,6 +36,7 @@ from evaluation.prefill.states import Sources
 from evaluation.prefill.task_prompts import read_task_prompts
 from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.prefill.window import Window, generation_window, report_lengths
+from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, settled_task
 from evaluation.tokenizers.base import LoadedTokenizer

@@ -4,11 +4,10 @@ import json
 import logging
 from pathlib import Path
 
-from evaluation.errors import CacheError
+from evaluation.errors import CacheError, with_class
 from evaluation.files import write_json
 from evaluation.prefill.sources import hub_failures
 from evaluation.settings.sources import Source
-from evaluation.wording import with_class
 
 log = logging.getLogger(__name__)
 

@@ -17,10 +17,9 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from evaluation.errors import SourceError
+from evaluation.errors import SourceError, first_few
 from evaluation.prefill.files import SUFFIXES
 from evaluation.providers.adapters.mirror_files import find_mirror, places
-from evaluation.wording import first_few
 
 log = logging.getLogger(__name__)
 

@@ -10,16 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from evaluation import protocol
 from evaluation.errors import ConfigError, SourceError
-from evaluation.files import write_jsonl
-from evaluation.fingerprints import fingerprint, unordered
+from evaluation.files import fingerprint, unordered, write_jsonl
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.definitions import chat_template, probes_definition, saved_description
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.templates import reason_of
 from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.prefill.window import Window, generation_window, report_lengths
+from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Message
 from evaluation.tokenizers.base import LoadedTokenizer

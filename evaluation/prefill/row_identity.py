@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint
 
 
 def question_identity(contexts: Collection[str], candidates: Collection[str] = ()) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 
-from evaluation import protocol
-from evaluation.errors import ConfigError, SourceError
+from evaluation.errors import ConfigError, SourceError, kind_of, no_such
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
@@ -29,12 +28,12 @@ from evaluation.prefill.sources import ResolvedSplit, locate_item
 from evaluation.prefill.states import Sources
 from evaluation.prefill.templates import at_row, compile_template, fields_of, values_of
 from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
-from evaluation.progress import progress
+from evaluation.processes import progress
+from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.sources import Slice
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import bos_ids
-from evaluation.wording import kind_of, no_such
 
 log = logging.getLogger(__name__)
 

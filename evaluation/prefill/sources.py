@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from evaluation.errors import SourceError
+from evaluation.errors import SourceError, one_line, with_class
 from evaluation.prefill.files import DatasetRow, read_rows, unreadable
 from evaluation.prefill.mirrors import local_files, mirror_files, mirror_of, warn_of_missing_parts
 from evaluation.providers.adapters.mirror_files import FileStamp, parts_of, status_of
@@ -19,7 +19,6 @@ from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Slice, Source, Task
-from evaluation.wording import one_line, with_class
 
 log = logging.getLogger(__name__)
 

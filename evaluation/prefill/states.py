@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.errors import SourceError
-from evaluation.fingerprints import file_checksum
+from evaluation.files import file_checksum
 from evaluation.prefill.files import unreadable
 from evaluation.prefill.hub_commits import COMMITS, note_commit, resolved_commit
 from evaluation.prefill.mirrors import mirror_of

@@ -21,9 +21,8 @@ from typing import Any
 from jinja2 import StrictUndefined, Undefined, UndefinedError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from evaluation.errors import ConfigError, SourceError
+from evaluation.errors import ConfigError, SourceError, kind_of, one_line, with_class
 from evaluation.prefill.files import DatasetRow, check_not_binary, check_unicode
-from evaluation.wording import kind_of, one_line, with_class
 
 
 def _regex_replace(text: str, pattern: str, replacement: str) -> str:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.files import write_json
-from evaluation.fingerprints import fingerprint, unordered
+from evaluation.files import fingerprint, unordered, write_json
 from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_files
 from evaluation.prefill.entries import is_current, new_entry, read_meta, write_meta
 from evaluation.prefill.sources import FilesRead

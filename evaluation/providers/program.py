@@ -10,8 +10,8 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import write_json
-from evaluation.interpreters import NotStarted, ProgramEnd, PythonProgram, is_python
-from evaluation.root import IS_INSTALLED, ROOT
+from evaluation.processes import NotStarted, ProgramEnd, PythonProgram, is_python
+from evaluation.version import IS_INSTALLED, ROOT
 
 _MODULE = "evaluation.providers.adapters"
 

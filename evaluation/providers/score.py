@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation.errors import ScoringError
-from evaluation.interpreters import ProgramEnd
+from evaluation.processes import ProgramEnd
 from evaluation.providers.adapters.contract import START_SECONDS
 from evaluation.providers.program import Provider
 from evaluation.verification.verdicts import Verdict, shortened

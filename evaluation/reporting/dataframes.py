@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from evaluation.errors import ResultsError
+from evaluation.errors import ResultsError, near_path, no_such
 from evaluation.results.columns import read_table
 from evaluation.results.deltas_file import DELTAS, StageDeltas
 from evaluation.results.files import COLLECT_AGAIN, read_records
@@ -24,7 +24,6 @@ from evaluation.results.stage_files import (
 from evaluation.results.verified_files import FOLDER, RESULTS, VerifiedCompletion, read_verified
 from evaluation.settings.steps import results_folder
 from evaluation.settings.tiers import TIERS
-from evaluation.wording import near_path, no_such
 
 BRIDGE = "bridge"
 

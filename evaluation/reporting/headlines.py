@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, headline_delta
+from evaluation.errors import first_few
 from evaluation.results.delta_rows import DeltaColumns
 from evaluation.results.deltas_file import StageDeltas
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.tiers import TIERS, TierName
-from evaluation.wording import first_few
 
 
 def shown_metrics(keys: Iterable[tuple[TierName, str, str]]) -> dict[tuple[TierName, str], str]:

@@ -12,7 +12,7 @@ from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.places import Place, bridge_places, place_of
 from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS, TABLES, steps_at, steps_of
-from evaluation.errors import ResultsError
+from evaluation.errors import ResultsError, first_few
 from evaluation.records import read_record
 from evaluation.reporting.terminal import as_table
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
@@ -22,7 +22,6 @@ from evaluation.results.stage_files import QUALITY, RECOMMENDATION, Recommendati
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import absent_checkpoints
 from evaluation.settings.tiers import TIERS
-from evaluation.wording import first_few
 
 Readers = Mapping[str, Callable[[Path], object]]
 """Functions that read a file, by its name in a status."""

@@ -6,8 +6,7 @@ from typing import Any
 from tabulate import tabulate
 
 from evaluation.bridge.delta import OVERALL
-from evaluation.errors import ResultsError
-from evaluation.escaping import printable
+from evaluation.errors import ResultsError, printable
 from evaluation.reporting.headlines import recommendation_line, shown_metrics, steps_in_words
 from evaluation.results.delta_rows import DeltaRow
 from evaluation.results.deltas_file import DELTAS, StageDeltas

@@ -10,12 +10,11 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
-from evaluation.errors import ResultsError
-from evaluation.escaping import csv_cell
+from evaluation.errors import ResultsError, one_line
 from evaluation.files import atomic_path
+from evaluation.results.escaping import csv_cell
 from evaluation.results.files import FileModel, unreadable, unusable
 from evaluation.settings.tiers import TIERS
-from evaluation.wording import one_line
 
 if TYPE_CHECKING:  # takes a while to import, and every command imports this module
     import pyarrow as pa

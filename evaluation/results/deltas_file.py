@@ -7,10 +7,10 @@
 
 from typing import ClassVar
 
-from evaluation import protocol
 from evaluation.results.delta_rows import DeltaRow, GroupDelta, PositionDelta
 from evaluation.results.files import FileModel, StageFile
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
+from evaluation.settings import protocol
 
 DELTAS = "bridge_deltas.json"
 STAGE_TABLE = "bridge_deltas.csv"

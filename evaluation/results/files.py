@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluation.errors import ResultsError
-from evaluation.files import write_json
-from evaluation.json_text import load_json
+from evaluation.files import load_json, write_json
 
 RUN_AGAIN = "run Snakemake again with the configuration of that run"
 """How to make a stage's file again."""

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.errors import ResultsError
+from evaluation.errors import ResultsError, near_path
 from evaluation.results.columns import read_table, rows_of
 from evaluation.results.files import COLLECT_AGAIN, READ_FILES, read_model
 from evaluation.results.items import models_of, read_items
 from evaluation.results.kinds import Item
 from evaluation.results.tier_files import TierFile
 from evaluation.settings.tiers import TIERS, Tier, TierName
-from evaluation.wording import near_path
 
 if TYPE_CHECKING:  # takes a while to import
     import pyarrow as pa

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from evaluation import protocol
 from evaluation.results.columns import columns_of, read_table
 from evaluation.results.delta_rows import Change
 from evaluation.results.deltas_file import DELTAS, STAGE_TABLE, StepEntry
 from evaluation.results.files import RUN_AGAIN, FileModel, StageFile, unusable
 from evaluation.results.objective_rows import NoiseRow, ObjectiveVerdict
+from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation import protocol
 from evaluation.bridge.comparable import check_comparable, engine_notes
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
@@ -24,6 +23,7 @@ from evaluation.results.read import Results, read_folder
 from evaluation.runs.find import Run
 from evaluation.runs.leads import Lead, corrected_for, lead_row, leads
 from evaluation.runs.matching import Match, Matching, matches, paired_stages
+from evaluation.settings import protocol
 from evaluation.settings.tiers import TIERS
 
 ACROSS = (

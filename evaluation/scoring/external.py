@@ -21,13 +21,12 @@ import pyarrow.parquet as pq
 from evaluation.checkpoints.completeness import check_whole
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.subjects import Subject
-from evaluation.children import end_group
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.keys import command_state
 from evaluation.errors import CommandError
-from evaluation.fingerprints import fingerprint
-from evaluation.json_text import load_json
+from evaluation.files import fingerprint, load_json
 from evaluation.prefill.entries import read_meta
+from evaluation.processes import end_group
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore, StoredScore

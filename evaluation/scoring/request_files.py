@@ -7,10 +7,8 @@ A row has either two strings, `context` and `continuation`, or two lists of toke
 from pathlib import Path
 from typing import Any
 
-from evaluation.errors import ScoringError
-from evaluation.input_files import read_json, read_lines
-from evaluation.json_text import is_unicode
-from evaluation.wording import kind_of
+from evaluation.errors import ScoringError, kind_of
+from evaluation.files import is_unicode, read_json, read_lines
 
 TEXT = {"context", "continuation"}
 TOKENS = {"context_tokens", "continuation_tokens"}

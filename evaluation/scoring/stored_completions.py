@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.errors import ScoringError
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint
 from evaluation.prefill.caches import Prompt
 from evaluation.scoring.answers import Stopping, StopSearch, cut_again, stopping_with
 from evaluation.settings.plan import StagePlan

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.allowance import usable_cores
+from evaluation.processes import usable_cores
 from evaluation.settings.model import (
     LARGEST_MEMORY,
     LONGEST_WAIT,

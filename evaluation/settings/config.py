@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from evaluation.root import SUITES
+from evaluation.errors import no_such
 from evaluation.settings.computing import GenerationSettings, Scoring, Verification
 from evaluation.settings.model import (
     ExpandedPath,
@@ -23,7 +23,7 @@ from evaluation.settings.runs import OtherRun, PublishedScores, RunName, Weights
 from evaluation.settings.stage import Bridge, Stage
 from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
-from evaluation.wording import no_such
+from evaluation.version import SUITES
 
 WORKING_FOLDER = "working_folder"
 """Key that a run adds to its copy of the configuration: the folder that relative paths belong to."""

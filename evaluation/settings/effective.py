@@ -11,8 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from evaluation.files import atomic_path
-from evaluation.fingerprints import fingerprint
+from evaluation.files import atomic_path, fingerprint
 from evaluation.settings.config import WORKING_FOLDER, Config
 
 FOLDER = ".config"

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from evaluation.errors import no_such
 from evaluation.settings.chat import CHAT_KEYS, ChatSettings, check_chat
 from evaluation.settings.model import (
     LARGEST_WINDOW,
@@ -20,7 +21,6 @@ from evaluation.settings.model import (
 from evaluation.settings.names import Label
 from evaluation.settings.sources import Shots, Source
 from evaluation.settings.verifiers import AnyVerifier, Program, Verifier
-from evaluation.wording import no_such
 
 COLDEST = 0.01
 """Smallest temperature above 0; floats cannot distinguish logits divided by less."""

@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from evaluation.errors import ConfigError
+from evaluation.errors import ConfigError, no_such
 from evaluation.settings.model import Settings, distinct
 from evaluation.settings.names import Label
 from evaluation.settings.tiers import TIERS, TierName
-from evaluation.wording import no_such
 
 
 class Group(Settings):

@@ -12,9 +12,8 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
-from evaluation.errors import ConfigError
+from evaluation.errors import ConfigError, did_you_mean
 from evaluation.withdrawn import instead
-from evaluation.wording import did_you_mean
 
 Entry = TypeVar("Entry")
 

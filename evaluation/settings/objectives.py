@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.errors import ConfigError
+from evaluation.errors import ConfigError, no_such
 from evaluation.settings.groups import group_leaves
 from evaluation.settings.metric import Metric
 from evaluation.settings.model import Fraction, Integer, Settings
@@ -13,7 +13,6 @@ from evaluation.settings.names import Label
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.withdrawn import instead
-from evaluation.wording import no_such
 
 
 class Objective(Settings):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from evaluation.fingerprints import fingerprint, unordered
+from evaluation.files import fingerprint, unordered
 from evaluation.settings.config import Config
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.stage import Stage

@@ -6,9 +6,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from evaluation.errors import ConfigError
-from evaluation.fingerprints import fingerprint
-from evaluation.json_text import load_json
+from evaluation.errors import ConfigError, first_few, no_such, reason_of
+from evaluation.files import fingerprint, load_json
 from evaluation.settings.config import Config
 from evaluation.settings.groups import check_groups
 from evaluation.settings.model import SequenceLength, config_error
@@ -21,7 +20,6 @@ from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
-from evaluation.wording import first_few, no_such, reason_of
 
 Found = TypeVar("Found")
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from evaluation.errors import no_such
 from evaluation.settings.chat import ChatSettings, check_chat
 from evaluation.settings.generation import ANSWER_AFTER, CompletionTask, GenerationTask, Sampling
 from evaluation.settings.model import Boolean, Count, ExpandedPath, Settings, Text, Tokens
@@ -14,7 +15,6 @@ from evaluation.settings.names import Label
 from evaluation.settings.sources import Normalization, Shots
 from evaluation.settings.tiers import TaskKind
 from evaluation.settings.verifiers import Provided
-from evaluation.wording import no_such
 
 ProviderName = Literal["lighteval", "lm_eval"]
 

@@ -4,10 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from evaluation.errors import no_such
 from evaluation.settings.model import ExpandedPath, Settings, Text
 from evaluation.settings.names import LABEL, Label
 from evaluation.settings.tiers import TIERS, TierName
-from evaluation.wording import no_such
 
 By = Literal["steps", "tokens"]
 """By what the checkpoints of two runs are matched: the x-axis of their curves."""

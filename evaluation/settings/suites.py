@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
-from evaluation.errors import ConfigError
-from evaluation.root import SUITES
+from evaluation.errors import ConfigError, did_you_mean, no_such
 from evaluation.settings.chat import ChatSettings, TemplateValues
 from evaluation.settings.checks import Check
 from evaluation.settings.generation import GenerationTask
@@ -22,8 +21,8 @@ from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Attention, Slice, Task
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
+from evaluation.version import SUITES
 from evaluation.withdrawn import instead
-from evaluation.wording import did_you_mean, no_such
 
 
 class Message(Settings):

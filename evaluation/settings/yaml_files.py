@@ -9,8 +9,7 @@ from typing import Any
 
 import yaml
 
-from evaluation.errors import ConfigError
-from evaluation.wording import kind_of, near_path, one_line, reason_of
+from evaluation.errors import ConfigError, kind_of, near_path, one_line, reason_of
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The C loader reads a list of thousands of steps nine times faster; every job reads one."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ConfigError
-from evaluation.input_files import read_json, read_lines
+from evaluation.files import read_json, read_lines
 
 PROGRAM = "def f(x):\n    if x:\n        return 1\n"
 

@@ -10,10 +10,9 @@ from typing import Any
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
-from evaluation.errors import SourceError
+from evaluation.errors import SourceError, one_line
 from evaluation.tokenizers.base import NO_CHARACTER, EncodedText, LoadedTokenizer
 from evaluation.tokenizers.config import AddedToken, TokenizerConfig
-from evaluation.wording import one_line
 
 _UNUSED = ("version", "truncation", "padding", "post_processor")
 """Parts of tokenizer.json that ids and texts do not depend on here."""

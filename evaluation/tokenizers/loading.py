@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaluation.errors import SourceError
+from evaluation.errors import SourceError, one_line
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.config import TokenizerConfig, read_config
 from evaluation.tokenizers.fast import FastTokenizer, read_byte_level, read_json
 from evaluation.tokenizers.files import PATTERNS, Vocabulary, find_vocabulary
 from evaluation.tokenizers.pieces import PieceTokenizer
-from evaluation.wording import one_line
 
 log = logging.getLogger(__name__)
 

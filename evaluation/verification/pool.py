@@ -20,10 +20,10 @@ from typing import Any
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
-from evaluation import children
+from evaluation import processes
 from evaluation.errors import EvaluationError
-from evaluation.escaping import without_surrogates
-from evaluation.progress import progress
+from evaluation.files import without_surrogates
+from evaluation.processes import progress
 from evaluation.settings.checks import Check, CheckSettings
 from evaluation.settings.verifiers import Program, Verifier
 from evaluation.verification import nltk_data
@@ -179,7 +179,7 @@ def load_libraries(kinds: Iterable[str]) -> None:
 def _prepare(nltk_folder: Path | None, sandbox: run.Kind, kinds: Sequence[str]) -> None:
     """Make a worker end with its parent, and do what the caller chose."""
     logging.disable()  # libraries log texts that they cannot parse in full length
-    children.end_with_parent()
+    processes.end_with_parent()
     if nltk_folder is not None:
         nltk_data.use(nltk_folder)
     run.use(sandbox)
@@ -199,7 +199,7 @@ def _verify_here(
     """
     if (verdict := too_long(completion)) is not None:
         return verdict
-    children.limit_memory(memory_mb << 20)
+    processes.limit_memory(memory_mb << 20)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:

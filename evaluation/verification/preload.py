@@ -5,8 +5,8 @@ It ends with its parent, and its workers with it, which an answer may keep busy 
 
 import os
 
-from evaluation import children
+from evaluation import processes
 from evaluation.verification.pool import KINDS_VARIABLE, load_libraries
 
-children.end_with_parent()
+processes.end_with_parent()
 load_libraries(os.environ.get(KINDS_VARIABLE, "").split())

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from evaluation.errors import ConfigError
-from evaluation.escaping import without_surrogates
+from evaluation.files import without_surrogates
 from evaluation.settings.verifiers import Program
 from evaluation.verification.livecodebench import METADATA, as_function, method_of, problem_tests
 from evaluation.verification.python_programs import chat_program, last_fence, raw_program

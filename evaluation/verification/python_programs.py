@@ -5,7 +5,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 
-from evaluation.fences import Fence, read_fences
+from evaluation.checks.fences import Fence, read_fences
 
 _DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{0}\b|^{0}[ \t]*(?::[^=\n]*)?=(?!=)"
 _LONGEST = 300_000

@@ -18,13 +18,13 @@ from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.outdated import Outdated, is_behind
 from evaluation.dependencies.places import Plans, Target
 from evaluation.dependencies.steps import Step, steps_of
+from evaluation.errors import time_in_words
 from evaluation.records import recorded_error
 from evaluation.results.job_logs import last_error
-from evaluation.root import ROOT, SNAKEFILE
 from evaluation.settings.plan import StagePlan
+from evaluation.version import ROOT, SNAKEFILE
 from evaluation.watching.attempts import forget_failure, note_failure
 from evaluation.watching.work import Work, name_of
-from evaluation.wording import time_in_words
 
 BEAT = 20.0
 """Seconds between two calls of `beat` while a process runs."""

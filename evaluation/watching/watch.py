@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.dependencies.known_steps import with_known_steps
-from evaluation.errors import EvaluationError
+from evaluation.errors import EvaluationError, first_few, time_in_words
 from evaluation.orchestration.processes import Process
 from evaluation.settings.config import Config
 from evaluation.settings.effective import write_effective
@@ -27,7 +27,6 @@ from evaluation.watching.runs import (
     snakemake,
 )
 from evaluation.watching.work import Work, check_caches, find_work
-from evaluation.wording import first_few, time_in_words
 
 
 @dataclass(frozen=True, kw_only=True)

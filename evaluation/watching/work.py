@@ -21,13 +21,18 @@ from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import SCORE, Step, steps_of
-from evaluation.errors import CacheError, CheckpointError, EvaluationError, UnsupportedCheckpoint
+from evaluation.errors import (
+    CacheError,
+    CheckpointError,
+    EvaluationError,
+    UnsupportedCheckpoint,
+    first_few,
+)
 from evaluation.records import record_path
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
 from evaluation.watching.attempts import read_failures
-from evaluation.wording import first_few
 
 
 @dataclass(kw_only=True)

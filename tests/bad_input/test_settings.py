@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from evaluation.errors import ConfigError
 from evaluation.prefill.questions import Recipe
 from evaluation.prefill.task_prompts import PromptRecipe
-from evaluation.root import SUITES
 from evaluation.settings.config import load_config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.sources import Task
+from evaluation.version import SUITES
 from tests.bad_input.mutations import damaged, mutated, written
 from tests.tables import table
 

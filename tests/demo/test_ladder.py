@@ -17,7 +17,6 @@ from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.checkpoints.subjects import find_steps
-from evaluation.protocol import BRIDGE
 from evaluation.results.delta_rows import DeltaRow
 from evaluation.results.deltas_file import StageDeltas
 from evaluation.results.files import write_model
@@ -25,6 +24,7 @@ from evaluation.results.stage_files import Recommendation
 from evaluation.settings.config import Config, load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
+from evaluation.settings.protocol import BRIDGE
 from evaluation.settings.stage import Stage
 from tests.bridge.folders import make_plans
 from tests.conftest import ROOT

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation import protocol
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.commands.parser import build_parser
 from evaluation.dependencies.steps import COLLECT
 from evaluation.errors import CacheError, ConfigError, ResultsError
 from evaluation.records import record_path
 from evaluation.results.deltas_file import StepDeltas
+from evaluation.settings import protocol
 from tests.dependencies.evaluated import write_evaluated
 from tests.watching.stand_in import leave_records
 from tests.workflow.world import World

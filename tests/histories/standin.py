@@ -120,10 +120,9 @@ def _lacks(completion: str, seconds: float, memory_mb: int) -> str | None:
 
 def begin() -> None:
     """In each fork, before anything else."""
-    from evaluation import protocol
     from evaluation.results.deltas_file import StageDeltas, StepDeltas
     from evaluation.results.stage_files import TaskQuality
-    from evaluation.settings import provided, tiers
+    from evaluation.settings import protocol, provided, tiers
 
     versions = {**provided.VERSIONS, "lighteval": os.environ.get("HISTORIES_PROVIDER", "")}
     provided.VERSIONS = versions  # type: ignore[misc]

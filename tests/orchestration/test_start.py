@@ -14,8 +14,8 @@ from evaluation.errors import EvaluationError
 from evaluation.orchestration.hooks import reset_future_times
 from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.orchestration.stops import RunError, or_stop
-from evaluation.root import CONFIG_VARIABLE
 from evaluation.settings.config import load_config
+from evaluation.version import CONFIG_VARIABLE
 
 
 def test_times_in_the_future_are_reset(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import yaml
 
 from evaluation.commands.view import _configuration as viewed
 from evaluation.errors import ConfigError
-from evaluation.root import SUITES
 from evaluation.settings.config import load_config
 from evaluation.settings.effective import effective_path, write_effective
 from evaluation.settings.planning import plan_stage, stage_suite
+from evaluation.version import SUITES
 
 STAGE = {"checkpoints": "ckpts", "steps": [1], "suites": ["mine"]}
 CONTENT = {"results": "results", "cache": "cache", "sequence_length": 64, "stages": {"one": STAGE}}

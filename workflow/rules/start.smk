@@ -10,18 +10,13 @@ _beside = Path(inspect.currentframe().f_code.co_filename).absolute().parents[2]
 if (_beside / "evaluation").is_dir() and str(_beside) not in sys.path:
     sys.path.insert(0, str(_beside))
 try:
-    from evaluation.environment import missing_environment
-    from evaluation.root import ROOT
+    from evaluation.version import ROOT
 except ModuleNotFoundError:
     raise WorkflowError(
         f"the package staged-evaluation is not installed for {sys.executable}; install the version "
         "whose rules these are by `pip install PATH_OR_URL`"
     )
 
-if _missing := missing_environment():
-    raise WorkflowError(_missing)
-
-# Only now, as their packages are known to be installed.
 from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.stops import RunError
 

@@ -25,7 +25,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from evaluation.children import limit_memory
+from evaluation.processes import limit_memory
 from evaluation.providers.adapters.mirror_files import read_mirrors
 from evaluation.providers.adapters.refusals import RefusedTask
 from evaluation.providers.adapters.task_files import check_user_files

@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluation.bridge.delta import OVERALL
 from evaluation.checkpoints.subjects import steps_so_far
-from evaluation.errors import ResultsError
+from evaluation.errors import ResultsError, first_few
 from evaluation.files import write_text
 from evaluation.reporting.headlines import loss_units, provisional, tier_words
 from evaluation.reporting.pages.curves import (
@@ -30,7 +30,6 @@ from evaluation.results.stage_files import OVERVIEW, PAGE, chosen_among
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
-from evaluation.wording import first_few
 
 
 def write_front_page(plans: Mapping[str, StagePlan]) -> Path:

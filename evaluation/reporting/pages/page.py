@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import jinja2
 
-from evaluation.escaping import printable_lines
+from evaluation.errors import printable_lines
 from evaluation.files import write_text
 from evaluation.reporting.headlines import loss_units, name_in_forest
 from evaluation.reporting.palette import DARK, LIGHT

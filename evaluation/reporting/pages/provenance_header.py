@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from evaluation.commits import code_commit, commit_of
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.tier_files import Counts
 from evaluation.settings.effective import origin_of
+from evaluation.version import code_commit, commit_of
 
 Header = list[tuple[str, str]]
 """The name and the text of each entry."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.power import power_sentence
-from evaluation.errors import CacheError, ResultsError
+from evaluation.errors import CacheError, ResultsError, first_few
 from evaluation.reporting.flips.stage import in_order, stage_flips
 from evaluation.reporting.headlines import (
     has_own_forest,
@@ -48,7 +48,6 @@ from evaluation.results.stage_files import PAGE, TaskQuality
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.steps import results_folder
 from evaluation.settings.tiers import TIERS
-from evaluation.wording import first_few
 
 log = logging.getLogger(__name__)
 

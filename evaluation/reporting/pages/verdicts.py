@@ -6,13 +6,13 @@ from typing import Any
 
 from evaluation.bridge.delta import OVERALL, group_item
 from evaluation.bridge.estimate import POWER
+from evaluation.errors import first_few
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.results.stage_files import QualityRow, chosen_among
 from evaluation.settings.tiers import TIERS, TierName
-from evaluation.wording import first_few
 
 _NAMED = 6
 """Most items that a sentence names."""

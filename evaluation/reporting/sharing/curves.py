@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.errors import ConfigError, EvaluationError
-from evaluation.fingerprints import fingerprint
+from evaluation.files import fingerprint
 from evaluation.results.stage_files import SUMMARY, read_summary
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan

@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.deltas import compare
 from evaluation.errors import BridgeError
-from evaluation.escaping import csv_cell, latex
 from evaluation.reporting.headlines import shown_metrics
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.reporting.terminal import as_table
+from evaluation.results.escaping import csv_cell, latex
 from evaluation.results.read import read_folder
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS, TierName

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation import protocol
 from evaluation.bridge.estimate import ALPHA, POWER
 from evaluation.bridge.power import Series, agreement, needed_units
 from evaluation.bridge.statistics import mean_difference
@@ -30,6 +29,7 @@ from evaluation.results.stage_files import (
     TaskQuality,
 )
 from evaluation.results.tier_files import Counts
+from evaluation.settings import protocol
 from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier

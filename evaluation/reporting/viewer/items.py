@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.errors import ConfigError, ResultsError
+from evaluation.errors import ConfigError, ResultsError, no_such
 from evaluation.reporting.flips.answers import probe_answers
 from evaluation.reporting.flips.blocks import BlockTexts, block_losses
 from evaluation.reporting.flips.items import NOT_CACHED
@@ -16,7 +16,6 @@ from evaluation.results.read import Results, TierResults, read_folder
 from evaluation.results.stage_files import SUMMARY, read_summary
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.steps import results_folder
-from evaluation.wording import no_such
 
 BRIDGE = "bridge"
 

@@ -17,11 +17,10 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from evaluation.errors import EvaluationError, NonFiniteError
+from evaluation.errors import EvaluationError, NonFiniteError, with_class
 from evaluation.scoring.engine.gpu import Shape, attention_by, gpu_faults
 from evaluation.scoring.engine.masks import BLOCK
 from evaluation.scoring.engine.tries import Batch, PackedRow, chain, collate
-from evaluation.wording import with_class
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 """Tolerance of each dtype: rounding in float32 causes about 1e-6."""

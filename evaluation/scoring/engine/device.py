@@ -6,10 +6,9 @@ import warnings
 
 import torch
 
-from evaluation.allowance import THREADS, usable_cores
-from evaluation.errors import ConfigError, ScoringError
+from evaluation.errors import ConfigError, ScoringError, reason_of
+from evaluation.processes import THREADS, usable_cores
 from evaluation.scoring.visible_gpus import are_given, are_here, holders, visible_names
-from evaluation.wording import reason_of
 
 log = logging.getLogger(__name__)
 

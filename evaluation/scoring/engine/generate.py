@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from evaluation.errors import NotEnoughMemory, ScoringError
-from evaluation.progress import count_answers, progress
+from evaluation.processes import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.gpu import gpu_faults

@@ -21,9 +21,8 @@ from torch.nn.attention.flex_attention import BlockMask, FlexKernelOptions, flex
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from evaluation.errors import CompileError, EvaluationError, GpuFault, NotEnoughMemory
+from evaluation.errors import CompileError, EvaluationError, GpuFault, NotEnoughMemory, reason_of
 from evaluation.scoring.engine.masks import BLOCK
-from evaluation.wording import reason_of
 
 log = logging.getLogger(__name__)
 

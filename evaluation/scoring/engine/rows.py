@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError
 from evaluation.metrics.positions import bin_starts
-from evaluation.progress import progress
+from evaluation.processes import progress
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.gpu import HostCopy
 from evaluation.scoring.engine.tries import Batch, Ints, PackedInputs, PackedRow, chain, key_of

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers import Cache
 
-from evaluation.allowance import usable_memory
+from evaluation.processes import usable_memory
 
 WIDEN = 32
 """Widths of slots are multiples of this, so that there are few of them."""

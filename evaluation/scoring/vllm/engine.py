@@ -19,12 +19,19 @@ from typing import Any
 
 import torch
 
-from evaluation.allowance import THREADS, usable_memory
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
 from evaluation.files import write_json, write_jsonl
-from evaluation.interpreters import NotStarted, PythonProgram, environment, is_python
-from evaluation.progress import count_answers, progress
+from evaluation.processes import (
+    THREADS,
+    NotStarted,
+    PythonProgram,
+    count_answers,
+    environment,
+    is_python,
+    progress,
+    usable_memory,
+)
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.session import Job
 from evaluation.settings.computing import GenerationSettings

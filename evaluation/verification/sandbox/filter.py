@@ -12,8 +12,7 @@ import os
 import tempfile
 from typing import Any
 
-from evaluation.environment import missing_package
-from evaluation.errors import SandboxError
+from evaluation.errors import SandboxError, missing_package
 
 _ALLOWED = """
     read readv pread64 write writev close fstat lseek dup dup2 dup3

@@ -22,8 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.children import end_group
 from evaluation.errors import SandboxError
+from evaluation.processes import end_group
 from evaluation.verification.sandbox.filter import ELSE, NO_SANDBOX, compiled_filter
 from evaluation.verification.sandbox.model import Limits, ProgramVerdict, Tests
 

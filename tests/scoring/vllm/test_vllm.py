@@ -15,7 +15,7 @@ from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ScoringError
-from evaluation.interpreters import PythonProgram
+from evaluation.processes import PythonProgram
 from evaluation.results.read import read_results
 from evaluation.scoring.vllm.engine import answer_lines
 from evaluation.settings.plan import StagePlan

@@ -1,7 +1,9 @@
-"""Escapes text from data for terminals, CSV and LaTeX, which would interpret parts of it, and for files.
+"""Escapes text from data for CSV and LaTeX, which would interpret parts of it.
 
 Names in settings need no escaping (`settings/names.py`); strata, ids and providers' metrics do.
 """
+
+from evaluation.errors import printable
 
 _FORMULA = ("=", "+", "-", "@")
 """First characters of a cell that a spreadsheet would compute."""
@@ -11,25 +13,6 @@ _COMMANDS = str.maketrans(
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
     | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
 )
-
-
-def without_surrogates(text: str) -> str:
-    """Return text that a file in UTF-8 can store: `?` takes the place of lone surrogates."""
-    return text.encode(errors="replace").decode()
-
-
-def printable(text: str) -> str:
-    """Return text whose unprintable characters, such as control characters, are escaped as in Python."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
-
-
-def printable_lines(text: str) -> str:
-    """Return text of several lines, each made printable."""
-    return "\n".join(map(printable, text.split("\n")))
 
 
 def csv_cell(value: object) -> object:

@@ -1,0 +1,300 @@
+"""This process and its children: exit codes and signals, cores and memory, programs of other Pythons.
+
+Imports only the standard library, as programs in other environments import it too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.errors import EvaluationError, missing_package, printable_lines, report
+from evaluation.version import ROOT
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from tqdm import tqdm
+
+THREADS = "OMP_NUM_THREADS"
+"""The variable with which a user or a parent sets the threads of libraries."""
+
+_PHRASES = (
+    "annot allocate memory", "DefaultCPUAllocator", "failed to map segment", "cannot map zero-fill",
+)  # fmt: skip
+
+_LIBC = ctypes.CDLL(None, use_errno=True)  # loaded before a fork, after which little is safe
+_SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2); kept when another program is executed
+
+
+def end_with_parent(parent: int | None = None) -> None:
+    """Make the kernel kill this process when the thread that started it ends; if `parent` has, exit now."""
+    if _LIBC.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl: the parent's death cannot be watched")
+    if parent is not None and os.getppid() != parent:
+        os._exit(1)
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a child that leads a session, and all its children in this session; wait for it."""
+    with contextlib.suppress(ProcessLookupError):  # it has already ended
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def limit_memory(more: int) -> None:
+    """Limit how many more bytes of memory this process may use than it does now."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + more
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+
+
+_POLL = 0.1
+_SHOWN, _KEPT = 300, 1 << 16
+"""Characters of a program's last line that an error repeats, and last bytes that are kept."""
+_LAST_WORDS_SECONDS = 2.0
+"""Seconds to wait for the last output, as a surviving child of the program may hold the pipe."""
+
+
+def exit_code(action: Callable[[], int]) -> int:
+    """Return a function's exit code, 1 for an error, 130 for Ctrl-C; SIGTERM ends the process at once."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by __main__ during imports
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        return _without_errors(action)
+    except KeyboardInterrupt:
+        print("interrupted; run the same command again to go on", file=sys.stderr)
+        return 130
+    except _Terminated:
+        logging.shutdown()
+        print(end="", flush=True)
+        # Everything is on disk, and a normal exit with torch can take longer than Slurm waits.
+        os._exit(128 + signal.SIGTERM)
+
+
+def _without_errors(action: Callable[[], int]) -> int:
+    try:
+        try:
+            return action()
+        finally:  # while an error of standard output can still be reported
+            print(end="", flush=True)
+    except EvaluationError as error:
+        return report(str(error))
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "evaluation"):
+            raise
+        return report(missing_package(package))
+    except BrokenPipeError:  # Python must not try to write the buffered output again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        logging.debug("where it happened:", exc_info=True)
+        return report(str(error))
+
+
+def start_logging(verbose: bool = False) -> None:
+    """Log to stderr; `verbose` adds details, but not of all libraries."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Printable("%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"))
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler])
+    for noisy in ("httpx", "filelock", "fsspec", "urllib3"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class _Printable(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable_lines(super().format(record))
+
+
+class _Terminated(SystemExit):
+    """Raised at SIGTERM; Slurm sends SIGKILL a few seconds later."""
+
+
+def _stop(signum: int, frame: FrameType | None) -> None:
+    raise _Terminated(128 + signal.SIGTERM)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that this machine's memory ran out; PyTorch has no class for that."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _PHRASES)
+
+
+def usable_memory() -> int:
+    """Return how many more bytes this process can take: free ones, or those left of its Slurm job."""
+    lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    free = next(int(line[1]) << 10 for line in lines if line[0] == "MemAvailable:")
+    if megabytes := int(os.environ.get("SLURM_MEM_PER_NODE") or 0):
+        free = min(free, (megabytes << 20) - _resident_pages() * resource.getpagesize())
+    return max(0, free)
+
+
+def _resident_pages() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may keep busy."""
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True)
+class ProgramEnd:
+    """How a program ended: its exit code (None if it was stopped), and its last line of output."""
+
+    code: int | None
+    last_line: str
+
+    def __str__(self) -> str:
+        how = "was stopped" if self.code is None else f"ended with code {self.code}"
+        return f"{how}: {self.last_line}" if self.last_line else how
+
+
+class NotStarted(Exception):
+    """The other Python cannot be run; the message is the system's reason."""
+
+
+def is_python(path: Path) -> bool:
+    """Return whether a path, such as another environment's Python, is an executable file; it is not run."""
+    return os.access(path, os.X_OK) and not path.is_dir()
+
+
+@dataclass(frozen=True)
+class PythonProgram:
+    """A module of this project with its arguments, for another Python."""
+
+    python: Path
+    module: str
+    arguments: Sequence[str]
+    folder: Path
+    """Folder in which it is started."""
+    variables: Mapping[str, str]
+    """Environment variables in addition to ours."""
+    hear: Callable[[str], None] | None = None
+    """Called with each line of its output, in another thread."""
+
+    def run(self, keep_on: Callable[[], bool]) -> ProgramEnd:
+        """Run the program until it ends or has taken too long.
+
+        Args:
+            keep_on: Called ten times a second; False stops the program.
+
+        Raises:
+            NotStarted: When its Python cannot be run.
+        """
+        with self.started() as running:
+            while running.is_alive and keep_on():
+                time.sleep(_POLL)
+            return running.ended()
+
+    @contextlib.contextmanager
+    def started(self) -> Iterator[Running]:
+        """Start the process; at the end of the block, end it and all its children."""
+        process = self._start()
+        try:
+            yield Running(process, self.hear)
+        finally:
+            end_group(process)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                [str(self.python), "-m", self.module, *self.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**environment(), **self.variables},
+                cwd=self.folder,
+                start_new_session=True,
+                preexec_fn=partial(end_with_parent, os.getpid()),
+            )
+        except OSError as error:
+            raise NotStarted(error.strerror) from None
+
+
+def environment() -> dict[str, str]:
+    """Return our environment variables for another Python: `PYTHONPATH` has only this project."""
+    given = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return given | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+
+
+class Running:
+    """A running program; its output is read continuously by `hear`, and the end of it is kept."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], hear: Callable[[str], None] | None = None
+    ) -> None:
+        self.heard = time.monotonic()
+        """Time of its last output."""
+        self._process = process
+        self._printed = b""
+        self._hear = hear
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
+
+    def ended(self) -> ProgramEnd:
+        """Return how the program ended (exit code None: it still runs), with its last printed line."""
+        code = self._process.poll()
+        if code is not None:
+            self._reader.join(_LAST_WORDS_SECONDS)
+        return ProgramEnd(code, _last_line(self._printed))
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None  # a pipe, as `PythonProgram` starts it
+        with self._process.stdout as output:
+            for line in output:
+                self._printed = (self._printed + line)[-_KEPT:]
+                self.heard = time.monotonic()
+                if self._hear is not None:  # of a progress bar's line, its last state
+                    self._hear(line.rstrip(b"\r\n").rpartition(b"\r")[2].decode(errors="replace"))
+
+
+def _last_line(printed: bytes) -> str:
+    lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
+    return next((line[:_SHOWN] for line in reversed(lines) if line), "")
+
+
+def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> tqdm[Any]:
+    """Return a progress bar on stderr, shown after `delay` seconds; None as its text: no bar."""
+    from tqdm import tqdm
+
+    interval = 0.5 if sys.stderr.isatty() else 10.0
+    return tqdm(
+        desc=what,
+        total=total,
+        unit=unit,
+        unit_scale=True,
+        mininterval=interval,
+        delay=delay,
+        disable=what is None,
+        file=sys.stderr,
+    )
+
+
+def count_answers(bar: Any, tokens: Sequence[int]) -> None:
+    """Advance a bar, whose unit is an answer, by answers' tokens; show the tokens per second so far."""
+    bar.tokens = getattr(bar, "tokens", 0) + sum(tokens)
+    seconds = max(bar.format_dict["elapsed"], 1e-3)
+    bar.set_postfix_str(f"{bar.tokens / seconds:.0f}tok/s", refresh=False)
+    bar.update(len(tokens))
