@@ -9,6 +9,7 @@ from evaluation.commands import (
     answers,
     checkpoint,
     compare,
+    doctor,
     export,
     init,
     prefill,
@@ -21,7 +22,19 @@ from evaluation.errors import did_you_mean
 from evaluation.version import __version__
 from evaluation.withdrawn import Kind, instead
 
-GROUPS = (init, prefill, score, watch, stage_results, view, compare, export, answers, checkpoint)
+GROUPS = (
+    init,
+    prefill,
+    doctor,
+    score,
+    watch,
+    stage_results,
+    view,
+    compare,
+    export,
+    answers,
+    checkpoint,
+)
 
 INSTALLED = "staged-evaluation"
 """Name of the program that installing the package provides."""

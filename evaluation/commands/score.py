@@ -1,7 +1,4 @@
-"""`score` evaluates checkpoints on a stage's suite; `doctor` checks what it needs.
-
-`loglikelihood` scores any file of requests.
-"""
+"""`score` evaluates checkpoints on a stage's suite; `loglikelihood` scores any file of requests."""
 
 import argparse
 import os
@@ -12,38 +9,19 @@ from evaluation.commands import (
     a_path,
     add_command,
     add_configured,
-    add_json,
     add_subjects,
     asked_subjects,
     configured_plans,
-    print_json,
     whole_number,
 )
 from evaluation.commands.checkpoint import add_use_mup
-from evaluation.errors import EvaluationError, ScoringError
+from evaluation.commands.doctor import OFFLINE
+from evaluation.errors import ScoringError
 from evaluation.settings.planning import named_stage
-
-OFFLINE = {
-    "HF_HUB_OFFLINE": "1",
-    "HF_DATASETS_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-}
-"""With these set, the libraries fail at once instead of waiting for a network."""
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `doctor`, `score`, `expect` and `loglikelihood`."""
-    command = add_configured(
-        commands, _doctor, "find what would stop a scoring job, and how to correct it", stage=False
-    )
-    add_json(command)
-    command.add_argument(
-        "--gate",
-        action="store_true",
-        help="as in the workflow's first rule: what stops only some jobs is a warning",
-    )
-
+    """Add `score`, `expect` and `loglikelihood`."""
     command = add_configured(commands, _score, "score checkpoints of a stage (offline)", stage=True)
     several = "steps of the stage; several share the visible GPUs"
     add_subjects(command, bridge=True, steps=several)
@@ -80,26 +58,6 @@ def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     command.add_argument("--max-length", type=whole_number(1), help="context window, in tokens")
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    """Print what would stop a scoring job; for a fault return 1, or raise an error with `--gate`."""
-    os.environ.update(OFFLINE)
-    from evaluation.doctor.examine import examine
-    from evaluation.doctor.findings import as_json, screen
-
-    checks = examine(options.config, options.stage, gate=options.gate)
-    if options.json:
-        print_json(as_json(checks))
-    else:
-        print(screen(checks))
-    faulty = [check.name for check in checks if check.state == "fault"]
-    if faulty and options.gate:
-        stage = f" of {options.stage}" if options.stage else ""
-        raise EvaluationError(
-            f"faults in {', '.join(faulty)}; correct them first: no job{stage} was submitted"
-        )
-    return int(bool(faulty))
 
 
 def _score(options: argparse.Namespace) -> int:

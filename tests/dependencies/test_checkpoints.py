@@ -14,7 +14,6 @@ from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import is_retained
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, SCORE
-from evaluation.doctor.checkpoints import find_subjects
 from evaluation.grading.header import origin
 from evaluation.records import read_record, write_record
 from evaluation.reporting.status import stage_status
@@ -64,8 +63,6 @@ def test_scored_anew_if_it_is_another(plans: Plans, change: str) -> None:
     assert [outdated.is_partly_deleted(subject) for subject in subjects] == [is_partly] * 2
     state = stage_status(plans["stage1"], (20,), outdated)["subjects"]["20"]
     assert state["partly_deleted"] is is_partly
-    told = [finding.subject for finding in find_subjects(plans.values(), plans).problems]
-    assert told == (["stage1/20", "stage2 bridge"] if is_partly else [])
     assert is_retained(subjects[0], outdated) == (change in LOST)
 
 

@@ -51,7 +51,7 @@ def test_a_new_folder_from_the_installed_package(run: Run, tmp_path: Path) -> No
     profile = ("--workflow-profile", "slurm_profile")
     assert rules(run("snakemake", "-n", *profile, folder="my_run")) == found
     checked = run("staged-evaluation", "doctor", folder="my_run")
-    assert "suites         ok" in checked.stdout
+    assert "ok: configuration" in checked.stdout
     assert "make" not in checked.stdout.split()
     again = run("staged-evaluation", "init", "my_run", "--checkpoints", checkpoints)
     assert (again.returncode, "is there already" in again.stderr) == (1, True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.doctor.test_answers import TASK
+from tests.doctor.test_doctor import TASK
 from tests.histories.warm import well
 from tests.workflow.paper import Paper, refused
 from tests.workflow.world import World, build_world

@@ -1,1 +1,0 @@
-"""Checks for what would stop a scoring job, before a GPU is requested."""

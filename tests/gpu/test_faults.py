@@ -1,0 +1,150 @@
+"""A GPU that fails or is missing, for which the CPU stands: one sentence, and the retry goes on."""
+
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CalledProcessError
+from typing import Any, cast
+
+import pytest
+import torch
+
+from evaluation.checkpoints import load
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.subjects import step_subject
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import SCORE
+from evaluation.errors import (
+    CompileError,
+    ConfigError,
+    EvaluationError,
+    GpuFault,
+    NotEnoughMemory,
+    ScoringError,
+)
+from evaluation.scoring import visible_gpus
+from evaluation.scoring.engine import backend
+from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.device import choose_device
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.generate import Decoding
+from evaluation.scoring.engine.gpu import gpu_faults
+from evaluation.scoring.engine.window import Request
+from evaluation.settings.computing import Scoring
+from tests.scoring import tiny
+from tests.workflow.world import World, stored_scores
+
+ILLEGAL = (
+    "CUDA error: an illegal memory access was encountered\n"
+    "CUDA kernel errors might be asynchronously reported at some other API call"
+)
+
+
+class InductorError(RuntimeError):
+    """What torch.compile raises around its causes."""
+
+    __module__ = "torch._inductor.exc"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "word"),
+    [
+        (torch.AcceleratorError(ILLEGAL), GpuFault, "an illegal memory access"),
+        (RuntimeError("CUDNN_STATUS_EXECUTION_FAILED"), GpuFault, "CUDNN"),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried"), NotEnoughMemory, "enough memory"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when"), NotEnoughMemory, "CUBLAS"),
+        (CalledProcessError(1, ["gcc"]), CompileError, "gcc"),
+        (InductorError("No space left on device"), CompileError, "No space left"),
+    ],
+)
+def test_faults_are_a_sentence(error: Exception, kind: type[Exception], word: str) -> None:
+    with pytest.raises(kind, match=word) as caught, gpu_faults():
+        raise error
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("The size of tensor a"), ConfigError("no CUDA")])
+def test_what_is_no_fault_of_the_gpu_passes(error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught, gpu_faults():
+        raise error
+    assert caught.value is error
+
+
+def dying(*_: Any, **__: Any) -> Any:
+    raise torch.AcceleratorError(ILLEGAL)
+
+
+def late(then: Callable[..., Any]) -> Callable[..., Any]:
+    """All passes are made, and the GPU dies as the last results are fetched."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        then(*arguments, **named)
+        return dying()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "is_late", "stored"),
+    [
+        (backend, "load_model", False, 0),
+        (backend, "score_blocks", True, 0),
+        (backend, "score_requests", True, 1),
+        (Decoding, "_advance", False, 2),
+    ],
+)
+def test_the_retry_goes_on_from_the_store(
+    world: World, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, is_late: bool, stored: int
+) -> None:
+    subject = step_subject(world.plans["stage2"], 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, late(getattr(place, name)) if is_late else dying)
+        with pytest.raises(GpuFault) as caught:
+            make(SCORE, subject)
+    assert caught.value.is_final is False  # the checkpoint is not at fault, so a retry is of use
+    before = stored_scores(world.results())
+    assert len(before) == stored
+    assert make(SCORE, subject).error is None
+    assert stored_scores(world.results()).items() > before.items()  # not scored a second time
+
+
+def full(*_: Any, **__: Any) -> Any:
+    raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def test_a_pass_is_halved_until_nothing_is_left_to_halve(monkeypatch: pytest.MonkeyPatch) -> None:
+    scoring, checkpoint = Scoring(device="cpu", cpu_row_tokens=1024), cast(Checkpoint, None)
+    one = EngineBackend(scoring, checkpoint, lambda: None)
+    one.engine = Engine(tiny.model("llama"), row_tokens=1024, device="cpu")
+    monkeypatch.setattr(one.engine, "hidden", full)
+    with pytest.raises(EvaluationError, match="enough memory"):
+        one.log_likelihoods([Request((1,), (2,))], label="task")
+    assert one.row_tokens == 256
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't")])
+def test_too_little_memory_is_not_the_checkpoints_fault(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(load, "empty_model", fails)
+    with pytest.raises(ScoringError, match=r"stage2/5: .*does not fit into the memory") as raised:
+        make(SCORE, step_subject(world.plans["stage2"], 5))
+    assert not raised.value.is_final
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch has a GPU here")
+def test_a_job_that_was_given_a_gpu_never_runs_on_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(visible_gpus, "DRIVERS", (str(tmp_path),))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with pytest.raises(ScoringError, match=r"cannot use a GPU here: .*; .* scoring\.device: cpu"):
+        choose_device("auto")
+    assert choose_device("cpu") == "cpu"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert choose_device("auto") == "cpu"
+    assert "the CPU is used" in caplog.text
+    with pytest.raises(ScoringError, match="cannot use a GPU here"):
+        choose_device("cuda")
