@@ -18,7 +18,7 @@ from evaluation.metrics.variance import Floats
 from evaluation.reporting.terminal import as_table
 from tests.bridge.paired import paired_measure
 from tests.bridge.simulation import IMPROVE, KEEP, Counts, World, draw_deltas, meets, simulate
-from tests.bridge.worlds import EQUAL_STEPS, WORLDS, called_behind, errors, of_recipes
+from tests.bridge.worlds import EQUAL_STEPS, WORLDS, called_behind, errors
 
 LOOKS, LOOKED_AT = 20, 1_000
 """Number of interim looks at a stage, one after each checkpoint, and of simulated stages without effect."""
@@ -118,25 +118,6 @@ def equal_steps(draws: int) -> Iterator[list[str]]:
         yield [name, f"{called_behind(draw, draws, 5):.1%}"]
 
 
-def recipes(draws: int) -> Iterator[list[str]]:
-    """Yield the table of wrong claims if checkpoints scatter about the level of their recipe."""
-    yield [
-        "steps",
-        "sd of a checkpoint, points",
-        "weights better",
-        "recipe better",
-        "recipe covered",
-    ]
-    for steps in (3, 6, 10):
-        for noise in (0.003, 0.006, 0.01):
-            shares = of_recipes(steps, noise, draws, 7)
-            yield [str(steps), f"{100 * noise:.1f}", *(f"{share:.1%}" for share in shares)]
-    for noise, before in ((0.01, 0.001), (0.003, 0.01), (0.003, 0.02)):
-        shares = of_recipes(6, noise, draws, 7, before)
-        sizes = f"{100 * noise:.1f}, bridge's {100 * before:.1f}"
-        yield ["6", sizes, *(f"{share:.1%}" for share in shares)]
-
-
 DIFFERENCES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "pass or fail, 1 in 5 turns": lambda d, n: d.choice([-1.0, 0, 0, 0, 0, 0, 0, 0, 0, 1], n),
     "means of 16 samples": lambda d, n: (d.binomial(16, 0.4, n) - d.binomial(16, 0.4, n)) / 16,
@@ -164,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows.append(row(steps, name, found))
             print("  ".join(rows[-1]), flush=True)
     few = int(FEWER * share)
-    tables = (shared(few), equal_steps(few // 8), recipes(few // 2))
+    tables = (shared(few), equal_steps(few // 8))
     for table in (looks(int(LOOKED_AT * share)), skewed(int(SKEWED * share)), *tables):
         print(f"\n{as_table(list(table))}", flush=True)
     print(f"\n(before): without a correction for the choice among steps\n\n{as_table(rows)}")

@@ -35,6 +35,7 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("key", "gpus_per_checkpoint"): "a model has one GPU; score a larger one by a `command`",
     ("key", "cuda_graphs"): "leave it out: steps are launched; for many completions use vLLM",
     ("key", "processes"): "a checkpoint has one GPU; for many completions set `engine: vllm`",
+    ("key", "average"): "read the recipe's interval, which has the noise between checkpoints",
     ("key", "merges"): "write the mean with `merge`, and list its folder in `checkpoints`",
     ("key", "listed"): "start the run again, which writes the list into `checkpoints`",
     ("option", "--merge"): "write the mean with the command `merge`, and list it as a step",

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from evaluation.bridge.pairing import AGAIN, Pair
 from evaluation.errors import BridgeError, first_few
@@ -42,23 +41,6 @@ def check_comparable(
         *_unlike("positions by {}, those of the bridge by {}", *positions),
         *notes,
     ]
-
-
-def comparable_part(ours: Results, theirs: Results) -> tuple[Results, Results]:
-    """Return each side with those tiers and items that may be compared, and with their groups of theirs."""
-    pairs = []
-    for name, other in theirs.tiers.items():
-        if (mine := ours.tiers.get(name)) is None:
-            continue
-        grouped = mine.file.model_copy(update={"groups": other.file.groups})
-        pair = Pair(replace(mine, file=grouped), other).alike
-        sides = _to_agree(*pair, ()).values()
-        if (pair.ours.items or mine.tier.rates) and all(own == there for own, there in sides):
-            pairs.append(pair)
-    return (
-        replace(ours, tiers={pair.tier.name: pair.ours for pair in pairs}),
-        replace(theirs, tiers={pair.tier.name: pair.theirs for pair in pairs}),
-    )
 
 
 def _to_agree(

@@ -8,14 +8,12 @@ clearly, must also hold simultaneously at that alpha.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evaluation.bridge.companions import needed_gain, recipe_row
 from evaluation.bridge.delta import Delta
-from evaluation.bridge.means import decisive_deltas, secondary_delta
-from evaluation.bridge.previous_stage import noise_before
+from evaluation.bridge.means import decisive_deltas
 from evaluation.bridge.ranking import Ranking, rank
-from evaluation.bridge.recipes import noise_of
+from evaluation.bridge.recipes import RecipeInterval, of_recipe
 from evaluation.bridge.simultaneous_intervals import Leaves, leaves, simultaneous_alpha
-from evaluation.bridge.verdicts import conjunction, objective_verdicts
+from evaluation.bridge.verdicts import conjunction, needed_gain, objective_verdicts
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.objectives import Objective
 
@@ -88,14 +86,12 @@ def decide(
     objectives: Sequence[Objective],
     deltas: Mapping[int, Sequence[Delta]],
     awaited: int = 0,
-    before: Sequence[Sequence[Delta]] = (),
 ) -> Decision:
     """Judge all steps of a stage together, each corrected for the choice among all of them.
 
     Args:
         deltas: Deltas of each step against the bridge, of `needed_deltas` at least.
         awaited: Number of steps still to come, which share the alpha.
-        before: Deltas of the last checkpoints of the bridge's own stage (`previous_stage`).
 
     Raises:
         BridgeError: Nothing of an objective was scored.
@@ -108,18 +104,16 @@ def decide(
         for i, goal in enumerate(objectives)
     ]
     alphas = _alphas(objectives, decisive, awaited)
-    secondary = [[secondary_delta(goal, rows) for rows in deltas.values()] for goal in objectives]
-    secondary_alphas = [_alpha([delta for delta in row if delta], awaited) for row in secondary]
     judged = []
     for step, changes in deltas.items():
         alone = [row.verdict for row in objective_verdicts(objectives, changes, stage)]
-        rows = objective_verdicts(objectives, changes, stage, alphas, secondary_alphas)
+        rows = objective_verdicts(objectives, changes, stage, alphas)
         verdict = conjunction([row.verdict for row in rows])
         assert verdict is not None
         judged.append(
             JudgedStep(step=step, verdict=verdict, objectives=rows, own_verdict=conjunction(alone))
         )
-    judged = _with_recipes(judged, objectives, decisive, before)
+    judged = _with_recipes(judged, decisive)
     headline = headline_of(objectives)
     return Decision(
         steps=judged,
@@ -132,25 +126,27 @@ def decide(
 
 
 def _with_recipes(
-    judged: Sequence[JudgedStep],
-    objectives: Sequence[Objective],
-    decisive: Sequence[Sequence[Delta]],
-    before: Sequence[Sequence[Delta]],
+    judged: Sequence[JudgedStep], decisive: Sequence[Sequence[Delta]]
 ) -> list[JudgedStep]:
     """Return steps whose objectives also have the interval with the noise of checkpoints."""
     places = sorted(range(len(judged)), key=lambda place: judged[place].step)
-    noises = []
-    for objective, of_all in zip(objectives, decisive, strict=True):
-        ours = noise_of([of_all[i].estimate for i in places], of_all[0].item)
-        noises.append((ours, noise_before(objective, of_all[0], before)))
-    rows = []
-    for number, verdict in enumerate(judged):
-        judgements = list(verdict.objectives)
-        for place, (objective, of_all) in enumerate(zip(objectives, decisive, strict=True)):
-            recipe = recipe_row(objective, of_all[number], judgements[place], *noises[place])
-            judgements[place] = judgements[place].model_copy(update={"recipe": recipe})
-        rows.append(replace(verdict, objectives=judgements))
-    return rows
+    found = []
+    for number, step in enumerate(judged):
+        rows = []
+        for row, of_all in zip(step.objectives, decisive, strict=True):
+            values = [of_all[place].estimate.value for place in places]
+            recipe = of_recipe(of_all[number].estimate, values)
+            added = {} if recipe is None else _recipe_columns(recipe, row)
+            rows.append(row.model_copy(update=added))
+        found.append(replace(step, objectives=rows))
+    return found
+
+
+def _recipe_columns(recipe: RecipeInterval, row: ObjectiveRow) -> dict[str, float]:
+    """Return the columns of a recipe, whose interval reaches as far as the one that decides."""
+    low = recipe.low if row.low is None else min(recipe.low, row.low)
+    high = recipe.high if row.high is None else max(recipe.high, row.high)
+    return {"recipe_noise": recipe.noise, "recipe_low": low, "recipe_high": high}
 
 
 def _column(delta: Delta) -> Leaves:

@@ -126,13 +126,3 @@ def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | 
     if estimate.low is None or estimate.high is None:
         return None, None
     return (estimate.low, estimate.high) if sign > 0 else (-estimate.high, -estimate.low)
-
-
-def secondary_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | None:
-    """Return the delta of the headline's companion, if any; None for an objective on a secondary metric."""
-    companion = TIERS[objective.tier].companion
-    if companion is None or objective.decided_on.is_secondary:
-        return None
-    names = {delta.item for delta in find_deltas(objective, deltas)[0]}
-    same = [delta for delta in deltas if delta.item in names or delta.is_mean]
-    return find_deltas(objective, same, companion)[1]

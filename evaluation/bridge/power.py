@@ -16,33 +16,25 @@ noise          scatter of neighbouring checkpoints about the trend: each value
                minus the straight line between its two neighbours, (r_i - w r_before
                - (1 - w) r_after), whose variance is (1 + w^2 + (1 - w)^2) times that of one
                checkpoint (Gasser, Sroka and Jennen-Steinmetz, Biometrika 73, 1986)
-signal         change along the least squares line from the first to the last checkpoint. The
-               range of the values, as in "Signal and Noise" (arXiv 2508.13144), grows with the
-               noise itself where a stage has few checkpoints
-agreement      share of pairs of checkpoints that two metrics order the same way, ties as one half:
-               (1 + Kendall's tau) / 2
 """
 
 import functools
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evaluation.bridge.estimate import ALPHA, POWER, Estimate, quantile
-from evaluation.bridge.exact_tests import bisect, mcnemar
-from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT, detectable
+from evaluation.bridge.estimate import ALPHA, POWER, quantile
+from evaluation.bridge.exact_tests import mcnemar
+from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT
 from evaluation.metrics.variance import Floats
 
 _FEWEST_STEPS = 3
 """Fewest checkpoints of a series that shows trend and noise."""
-
-_SHARES = (0.1, 0.2, 0.3)
-"""Shares of prompts that change their verdict, for which the sentence gives the smallest change shown."""
 
 _MOST = 10**9
 """Upper bound of the number of questions; no suite has as many."""
@@ -59,44 +51,6 @@ def power(n: int, change: float, changing: float) -> float:
     losses = _most_losses(n)
     chance = np.where(losses < 0, 0.0, special.bdtr(np.maximum(losses, 0), np.arange(n + 1), worse))
     return float(_binomial(n, changing) @ chance)
-
-
-def smallest_shown(n: int, changing: float | None) -> float | None:
-    """Return the smallest change of a rate that is shown with probability POWER; None if none is.
-
-    Args:
-        changing: Share of prompts that change their verdict; None if all that change do so in one
-            direction.
-    """
-    high = 1.0 if changing is None else changing
-    if n < FEWEST_TO_REJECT or power(n, high, high) < POWER:
-        return None
-
-    def is_shown(change: float) -> bool:
-        return power(n, change, change if changing is None else changing) >= POWER
-
-    return bisect(is_shown, 0.0, high)[1]
-
-
-def power_sentence(n: int, unit: str) -> str:
-    """Return what a number of prompts can show, for a reader who knows no statistics."""
-    least = smallest_shown(n, None)
-    if least is None:
-        return f"With {n} {unit}, no change of a rate can be shown with probability {POWER:g}."
-    others = ""
-    for share in _SHARES:
-        value = smallest_shown(n, share)
-        if value is not None:
-            whose = "" if others else f" of {unit} change their verdict"
-            others += f", {_points(value)} if {100 * share:.0f} %{whose}"
-    return (
-        f"With {n} {unit}, a change of a rate is shown with probability {POWER:g} if it is at least "
-        f"{_points(least)} percentage points and all in one direction{others}."
-    )
-
-
-def _points(change: float) -> str:
-    return f"{100 * change:.2g}"
 
 
 @functools.cache
@@ -132,41 +86,6 @@ def needed_units(variance: float, difference: float, turning: float | None = Non
     plain = max(_by_t(variance, difference), FEWEST_TO_REJECT)
     share = min(1.0, max(turning, difference))
     return _exact(plain, difference, share) if plain * share < FEW else plain
-
-
-def times_needed(estimate: Estimate, difference: float, alpha: float) -> float | None:
-    """Return how many times as many units, of the same kind, have an MDE of this size; None if none has.
-
-    The error falls with the root of their number, the degrees of freedom grow with it, and so do the changed
-    units that the exact test needs. It is 1 if there are enough.
-    """
-    if detectable(estimate, alpha) is None or difference <= 0:
-        return None
-
-    def is_shown(times: float) -> bool:
-        mde = detectable(_with_units(estimate, times), alpha)
-        return mde is not None and mde <= difference
-
-    high = 1.0
-    while not is_shown(high):
-        high *= 2
-        if high > _MOST:
-            return None
-    return 1.0 if high == 1 else bisect(is_shown, high / 2, high)[1]
-
-
-def _with_units(estimate: Estimate, times: float) -> Estimate:
-    """Return an estimate as it would be from so many times as many units."""
-    counts = estimate.counts
-    return replace(
-        estimate,
-        n=round(estimate.n * times),
-        counts=None if counts is None else counts._replace(n=round(counts.n * times)),
-        se=None if estimate.se is None else estimate.se / math.sqrt(times),
-        df=None if estimate.df is None else (estimate.df + 1) * times - 1,
-        skew=estimate.skew / math.sqrt(times),
-        base=None if estimate.base is None else _with_units(estimate.base, times),
-    )
 
 
 def _by_t(variance: float, difference: float) -> int:
@@ -215,15 +134,6 @@ class Series:
         off = y[1:-1] - before * y[:-2] - (1 - before) * y[2:]
         return float(np.sqrt(np.mean(off**2 / (1 + before**2 + (1 - before) ** 2))))
 
-    @property
-    def signal(self) -> float | None:
-        """The change from the first to the last step along the least squares line."""
-        if len(self.steps) < _FEWEST_STEPS:
-            return None
-        x = np.asarray(self.steps, dtype=np.float64) - np.mean(self.steps)
-        slope = float(x @ np.asarray(self.values, dtype=np.float64)) / float(x @ x)
-        return slope * float(x[-1] - x[0])
-
 
 def _ranks(values: Sequence[float]) -> Floats:
     """Return ranks from 1 on; equal values share the mean of theirs."""
@@ -231,19 +141,3 @@ def _ranks(values: Sequence[float]) -> Floats:
     last = np.cumsum(counts)
     shared: Floats = (last - (counts - 1) / 2)[place]
     return shared
-
-
-def agreement(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """Return the share of pairs of checkpoints that two metrics order the same way; None for few checkpoints.
-
-    Returns:
-        From 0 to 1, a tie in either as one half.
-    """
-    if len(ours) < _FEWEST_STEPS:
-        return None
-    above = np.triu_indices(len(ours), 1)
-    sides = [
-        np.sign(np.subtract.outer(np.asarray(ranks), np.asarray(ranks)))[above]
-        for ranks in (ours, theirs)
-    ]
-    return float((1 + sides[0] * sides[1]).mean() / 2)

@@ -88,10 +88,6 @@ def recommend(
         "own_verdict": best.own_verdict,
         "why": _why(best, decision.steps, headline),
         "corrected_for": _corrected_for(decision, is_open=is_open),
-        "secondary": [
-            goal.secondary.sentence for goal in best.objectives if goal.secondary is not None
-        ],
-        "recipe": _of_recipe(best),
         "confidence": [round(1 - alpha, 6) for alpha in decision.alphas],
         "headline": _headline_values(best.objectives[headline]),
         "similar": similar,
@@ -124,15 +120,6 @@ def _runner_up(
     else:
         why = f"whose objective is {step.verdict}"
     return {"step": step.step, "verdict": step.verdict, "why": why}
-
-
-def _of_recipe(best: JudgedStep) -> list[str]:
-    """Return what is known of the recipe; first where it is another verdict than that on these weights."""
-    known = [(row, row.recipe) for row in best.objectives if row.recipe is not None]
-    return [
-        f"{row.in_words}: {row.verdict} about these weights; {recipe.sentence}"
-        for row, recipe in sorted(known, key=lambda pair: pair[0].verdict == pair[1].verdict)
-    ]
 
 
 def _other(

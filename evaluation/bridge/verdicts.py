@@ -13,10 +13,6 @@ over all slices, tasks and rates of the step, at ALPHA for any number of steps);
 objective on a secondary metric are a family of their own. A regression makes a `keep` not met, since a
 mean may hide it. For an `improve` it is only listed, as gains elsewhere may be worth it.
 
-A tier's secondary metrics change with every question; an accuracy changes only with questions whose
-verdict changes. They belong to no family of tests and change no verdict. Where an objective is undecided
-on the headline, its tier's first secondary metric shows whether the step is better over the same items.
-
 A step's own verdict is the conjunction of its objectives. As each must be met, several objectives need
 no correction: wrongly claiming all of them is no likelier than wrongly claiming one. The correction
 for choosing among several steps is in `alpha`, see `simultaneous_intervals`.
@@ -26,18 +22,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evaluation.bridge.companions import (
-    format_or_ability,
-    limited_by,
-    needed_gain,
-    secondary_row,
-    verdict_on,
-)
 from evaluation.bridge.delta import Delta, change_columns
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.means import decisive_deltas, gain_interval
 from evaluation.bridge.paired_binary import at_alpha, p_beyond
-from evaluation.bridge.power import times_needed
 from evaluation.bridge.statistics import holm
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.metric import Metric
@@ -50,24 +38,38 @@ def objective_verdicts(
     deltas: Sequence[Delta],
     stage: str,
     alphas: Sequence[float] | None = None,
-    secondary_alphas: Sequence[float] | None = None,
 ) -> list[ObjectiveRow]:
     """Return one verdict for each objective, in their order.
 
     Args:
         deltas: Corrected deltas of the step against the bridge.
         alphas: Error rate of the interval that decides each objective; None for ALPHA.
-        secondary_alphas: The same for the objectives' secondary metrics; None for ALPHA.
 
     Raises:
         BridgeError: Nothing of an objective was scored.
     """
     plain = [ALPHA] * len(objectives)
-    both = zip(alphas or plain, secondary_alphas or plain, strict=True)
     return [
-        _objective_verdict(objective, deltas, f"stages.{stage}.objective.{number}", *pair)
-        for number, (objective, pair) in enumerate(zip(objectives, both, strict=True))
+        _objective_verdict(objective, deltas, f"stages.{stage}.objective.{number}", alpha)
+        for number, (objective, alpha) in enumerate(zip(objectives, alphas or plain, strict=True))
     ]
+
+
+def needed_gain(objective: Objective) -> float:
+    """Return the gain that a step must be shown to have; negative for an objective to keep."""
+    return objective.margin if objective.want == "improve" else -objective.margin
+
+
+def verdict_on(objective: Objective, low: float | None, high: float | None) -> ObjectiveVerdict:
+    """Return the verdict on an objective by the interval of the gain; without interval, it is `undecided`."""
+    if low is None or high is None:
+        return "undecided"
+    needed = needed_gain(objective)
+    if objective.want == "improve":
+        is_met, is_missed = low > needed, high <= needed
+    else:
+        is_met, is_missed = low >= needed, high < needed
+    return "met" if is_met else "not met" if is_missed else "undecided"
 
 
 def conjunction(verdicts: Sequence[ObjectiveVerdict]) -> ObjectiveVerdict | None:
@@ -80,7 +82,7 @@ def conjunction(verdicts: Sequence[ObjectiveVerdict]) -> ObjectiveVerdict | None
 
 
 def _objective_verdict(
-    objective: Objective, deltas: Sequence[Delta], key: str, alpha: float, secondary_alpha: float
+    objective: Objective, deltas: Sequence[Delta], key: str, alpha: float
 ) -> ObjectiveRow:
     """Return the row of `bridge_deltas.json` on one objective."""
     parts, headline = decisive_deltas(objective, deltas, key)
@@ -89,9 +91,6 @@ def _objective_verdict(
     verdict = verdict_on(objective, *gain_interval(headline.sign, estimate))
     if regressions and objective.want == "keep":
         verdict = "not met"
-    secondary = None
-    if verdict == "undecided":
-        secondary = secondary_row(objective, deltas, secondary_alpha)
     return ObjectiveRow(
         tier=objective.tier,
         want=objective.want,
@@ -102,15 +101,7 @@ def _objective_verdict(
         items=tuple(dict.fromkeys(part.item for part in parts)),
         mde=estimate.mde,
         regressions=regressions,
-        why=_why(objective, estimate, verdict, regressions) + format_or_ability(parts, deltas),
-        secondary=secondary,
-        shares=dict(estimate.shares),
-        limited_by=limited_by(headline, alpha) if verdict == "undecided" else None,
-        needed_times=times_needed(
-            headline.estimate, objective.margin or objective.decided_on.worth, alpha
-        )
-        if verdict == "undecided"
-        else None,
+        why=_why(objective, estimate, verdict, regressions),
         **change_columns((headline.value, headline.bridge_value), estimate),
     )
 

@@ -5,15 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.average_rows import average_rows
 from evaluation.bridge.breakdowns import Breakdowns
 from evaluation.bridge.comparable import check_comparable
 from evaluation.bridge.decision import JudgedStep, decide
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER
-from evaluation.bridge.previous_stage import previous_deltas
-from evaluation.bridge.recipes import item_noise
 from evaluation.bridge.recommendation import no_step, recommend
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
 from evaluation.dependencies.making import Made
@@ -29,7 +26,6 @@ from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings import protocol
 from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.requested_steps import FEWEST
 from evaluation.settings.tiers import TIERS
 
 log = logging.getLogger(__name__)
@@ -139,20 +135,14 @@ def _advice(
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     objectives, decision = plan.stage.objective, None
     deltas: dict[int, list[Delta]] = {}
-    averages: list[dict[str, Any]] = []
     try:
         if objectives and contents:
             bridge = read_results(plan.bridge_folder, plan.tiers)
             deltas = {step: _needed(plan, step, bridge) for step in contents}
-            before = []
-            if len(deltas) >= FEWEST or any(goal.average for goal in objectives):
-                before = [_needed_deltas(d, objectives) for d in previous_deltas(plan, bridge)]
-            decision = decide(plan.name, objectives, deltas, awaited, before)
-            averages = list(average_rows(plan, deltas, before))
+            decision = decide(plan.name, objectives, deltas, awaited)
         advice = recommend(plan.name, objectives, decision, paths, is_open=plan.stage.open_ended)
-        noise = [row.model_dump() for row in item_noise([deltas[step] for step in sorted(deltas)])]
         judged = {} if decision is None else {step.step: step for step in decision.steps}
-        return {**advice, "averages": averages, "noise": noise}, judged
+        return advice, judged
     except (ResultsError, BridgeError) as error:
         log.warning("no recommendation for %s: %s", plan.name, error)
         return no_step(plan.name, f"steps cannot be compared: {error}"), {}

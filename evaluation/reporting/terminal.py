@@ -103,8 +103,7 @@ def advice_lines(plan: StagePlan) -> list[str]:
         advice = Recommendation.read(path)
     except ResultsError as error:
         return [f"recommendation: none; {error}"]
-    averages = [average.sentence for average in advice.averages]
-    lines = [recommendation_line(advice, plan.label), *advice.recipe, *advice.secondary, *averages]
+    lines = [recommendation_line(advice, plan.label)]
     if advice.similar:
         similar = steps_in_words([entry.step for entry in advice.similar], ", ".join)
         lines.append(f"not significantly different: {similar}")

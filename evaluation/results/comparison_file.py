@@ -46,10 +46,8 @@ class LeadRow(FileModel):
     checkpoints: int
     confidence: float
     sentence: str
-    averaged: int = 0
-    mean: float | None = None
-    mean_low: float | None = None
-    mean_high: float | None = None
+    recipe_low: float | None = None
+    recipe_high: float | None = None
 
 
 class StageComparison(FileModel):

@@ -1,53 +1,21 @@
-"""Rows of verdicts on an objective, with what limits, refines or confirms them."""
+"""Rows of verdicts on an objective."""
 
 from typing import Literal
 
 from evaluation.results.delta_rows import Change
-from evaluation.results.files import FileModel
 from evaluation.settings.metric import Metric
 from evaluation.settings.objectives import aim_in_words, objective_in_words
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import TIERS
 
 ObjectiveVerdict = Literal["met", "not met", "undecided"]
 
 
-class SecondaryRow(FileModel):
-    """The result of a secondary metric where an objective is undecided."""
-
-    metric: str
-    shows: Literal["better", "worse", "undecided"]
-    delta: float
-    low: float
-    high: float
-    sentence: str
-
-
-class RecipeRow(FileModel):
-    """An objective's delta as a difference of recipes: its interval includes the noise of checkpoints."""
-
-    low: float
-    high: float
-    se_checkpoints: float
-    share_checkpoints: float | None = None
-    checkpoints: int
-    bridge_checkpoints: int | None = None
-    verdict: ObjectiveVerdict
-    sentence: str
-
-
-class NoiseRow(FileModel):
-    """How much an item's headline varies between the last checkpoints of a stage, in standard deviations."""
-
-    tier: TierName
-    item: str
-    metric: str
-    checkpoints: int
-    level: float
-    flicker: float
-
-
 class ObjectiveRow(Change):
-    """The verdict on a step by one objective of its stage."""
+    """The verdict on a step by one objective of its stage.
+
+    `recipe_noise` is the standard deviation that the choice of one checkpoint on each side adds to the delta,
+    by the scatter of the last ones; the recipe's interval includes it. None for fewer than three.
+    """
 
     want: Literal["improve", "keep"]
     group: str | None
@@ -58,11 +26,9 @@ class ObjectiveRow(Change):
     mde: float | None
     regressions: tuple[str, ...]
     why: str
-    secondary: SecondaryRow | None = None
-    shares: dict[str, float] = {}
-    limited_by: str | None = None
-    needed_times: float | None = None
-    recipe: RecipeRow | None = None
+    recipe_noise: float | None = None
+    recipe_low: float | None = None
+    recipe_high: float | None = None
 
     @property
     def definition(self) -> Metric:

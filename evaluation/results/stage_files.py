@@ -17,7 +17,7 @@ from evaluation.results.columns import columns_of, read_table
 from evaluation.results.delta_rows import Change
 from evaluation.results.deltas_file import DELTAS, STAGE_TABLE, StepEntry
 from evaluation.results.files import RUN_AGAIN, FileModel, StageFile, unusable
-from evaluation.results.objective_rows import NoiseRow, ObjectiveVerdict
+from evaluation.results.objective_rows import ObjectiveVerdict
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName
@@ -75,23 +75,6 @@ class RunnerUp(StepEntry):
     why: str
 
 
-class AverageRow(FileModel):
-    """The verdict on the mean over the last checkpoints by an objective."""
-
-    tier: TierName
-    group: str | None
-    metric: str
-    steps: tuple[int, ...]
-    delta: float
-    low: float | None
-    high: float | None
-    se_items: float | None
-    se_checkpoints: float | None
-    bridge_checkpoints: int | None = None
-    verdict: ObjectiveVerdict
-    sentence: str
-
-
 class Recommendation(StageFile):
     """`recommendation.json`."""
 
@@ -104,10 +87,6 @@ class Recommendation(StageFile):
     kind: str | None = None
     why: str
     corrected_for: str | None = None
-    secondary: tuple[str, ...] = ()
-    averages: tuple[AverageRow, ...] = ()
-    noise: tuple[NoiseRow, ...] = ()
-    recipe: tuple[str, ...] = ()
     confidence: tuple[float, ...] = ()
     headline: Headline | None = None
     similar: tuple[SimilarStep, ...]
@@ -162,23 +141,13 @@ class QualityRow(FileModel):
     metric: str
     checkpoints: int
     value: float
-    above_chance: float | None
     monotonicity: float | None
-    noise: float | None
-    signal: float | None
-    signal_to_noise: float | None
-    agreement: float | None
     n: int
     compared_with: str | None
     difference: float
     needed: int | None
     too_small: bool | None
     in_split: int | None
-    level_noise: float | None = None
-    flicker: float | None = None
-    share: float | None = None
-    labels: str | None = None
-    across_border: int | None = None
 
 
 class TaskQuality(StageFile):

@@ -1,24 +1,21 @@
 """State which run is better, and from which step on, over all matched checkpoints.
 
-From three matched checkpoints on, which run is better is decided by the mean of the last ones, whose
-interval includes the noise of checkpoints of both runs (`bridge.recipes`). With fewer, it is decided by
-the last checkpoint, and is about its weights.
-
-A run leads from a checkpoint on if, there and at every later one, the interval of A - B excludes zero
-in its favor; at the latest, from the first of the averaged checkpoints on. The intervals are
+Which run is better is decided at the last matched checkpoint; from three on, by the interval with the noise
+of checkpoints of both runs (`bridge.recipes`). It leads from a checkpoint on if, there and at every later one
+but the last, the interval of A - B excludes zero in its favor. These intervals are
 simultaneous over all matched checkpoints (max-t, see `bridge.simultaneous_intervals`), so that many
 checkpoints do not make a chance difference a lead. Statements on single slices, tasks or rates are also
 corrected for their number (Bonferroni).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.paired_binary import at_alpha
-from evaluation.bridge.recipes import of_two_runs
+from evaluation.bridge.recipes import RecipeInterval, of_recipe
 from evaluation.bridge.simultaneous_intervals import Leaves, leaves, simultaneous_alpha
 from evaluation.results.comparison_file import LeadRow
 from evaluation.runs.matching import Match
@@ -34,8 +31,8 @@ Side = Literal["A", "B"]
 class Lead:
     """Which run is better in one delta, from the matched checkpoints of index `since` on.
 
-    `estimates` have simultaneous intervals over all checkpoints, each of confidence 1 - `alpha`. `recipe` is
-    the mean over the last `averaged` ones with the noise of checkpoints, which decides where it is known.
+    `estimates` have simultaneous intervals over all checkpoints, each of confidence 1 - `alpha`. `recipe` has
+    the last one's with the noise of checkpoints, which decides where it is known.
     """
 
     key: Key
@@ -44,8 +41,7 @@ class Lead:
     alpha: float
     better: Side | None
     since: int | None
-    recipe: Estimate | None = None
-    averaged: int = 0
+    recipe: RecipeInterval | None = None
 
 
 def leads(matched: Sequence[Sequence[Delta]]) -> list[Lead]:
@@ -80,12 +76,10 @@ def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
     since = len(signs)
     while since > 0 and signs[since - 1] == signs[-1] != 0:
         since -= 1
-    last, recipe, averaged = signs[-1], None, 0
-    estimate = of_two_runs([d.estimate for d in deltas], deltas[0].item, ALPHA / family)
-    if estimate is not None:
-        recipe, averaged = estimate
-        last = _sign(deltas[-1], recipe)
-        since = min(since, len(signs) - averaged) if last == signs[-1] else len(signs) - averaged
+    last = signs[-1]
+    recipe = of_recipe(estimates[-1], [d.estimate.value for d in deltas], sides=1)
+    if recipe is not None:
+        last = _sign(deltas[-1], replace(estimates[-1], low=recipe.low, high=recipe.high))
     better: Side | None = {1: "A", -1: "B"}.get(last)  # type: ignore[assignment]
     return Lead(
         key=key,
@@ -95,7 +89,6 @@ def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
         better=better,
         since=since if better else None,
         recipe=recipe,
-        averaged=averaged,
     )
 
 
@@ -120,7 +113,7 @@ def _sign(delta: Delta, estimate: Estimate) -> int:
 
 def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
     """Return the row of a lead for files, with a sentence for readers, from its ascending matches."""
-    since, mean = None if lead.since is None else matched[lead.since], lead.recipe
+    since, recipe = None if lead.since is None else matched[lead.since], lead.recipe
     tier, item, metric = lead.key
     return LeadRow(
         tier=tier,
@@ -131,21 +124,19 @@ def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
         since_step_b=None if since is None else since.theirs.step,
         checkpoints=0 if lead.since is None else len(matched) - lead.since,
         confidence=1 - lead.alpha,
-        averaged=lead.averaged,
-        mean=None if mean is None else mean.value,
-        mean_low=None if mean is None else mean.low,
-        mean_high=None if mean is None else mean.high,
+        recipe_low=None if recipe is None else recipe.low,
+        recipe_high=None if recipe is None else recipe.high,
         sentence=_sentence(lead, matched),
     )
 
 
 def _sentence(lead: Lead, matched: Sequence[Match]) -> str:
     """Return e.g. `tier3 accuracy: A is better from step 2000 on (3 of 4 matched checkpoints), …`."""
-    last = lead.estimates[-1] if lead.recipe is None else lead.recipe
-    change = lead.deltas[-1].definition.change(last.value, last.low, last.high)
+    last = lead.estimates[-1]
+    bounds = (last.low, last.high) if lead.recipe is None else (lead.recipe.low, lead.recipe.high)
+    change = lead.deltas[-1].definition.change(last.value, *bounds)
     at = f"at {matched[-1].label}"
-    if lead.recipe is not None:
-        at = f"in the mean of the last {lead.averaged}, with the noise of checkpoints"
+    at += "" if lead.recipe is None else ", with the noise of checkpoints"
     tier, item, metric = lead.key
     what = f"{tier} {'' if item == OVERALL else f'{item} '}{TIERS[tier].metric(metric).words}: "
     if lead.better is None or lead.since is None:

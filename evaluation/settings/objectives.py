@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from evaluation.errors import ConfigError, no_such
 from evaluation.settings.groups import group_leaves
 from evaluation.settings.metric import Metric
-from evaluation.settings.model import Fraction, Integer, Settings
+from evaluation.settings.model import Fraction, Settings
 from evaluation.settings.names import Label
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import TIERS, TierName
@@ -31,12 +31,6 @@ class Objective(Settings):
         le=1000,
         description="Smallest gain that counts (`improve`) or largest loss allowed (`keep`): "
         "nats per token for tier2, a fraction for tier3 and tier4, the unit of `metric`.",
-    )
-    average: Integer | None = Field(
-        None,
-        ge=3,
-        le=1000,
-        description="Also report the mean of this many last checkpoints (3 or more).",
     )
 
     @model_validator(mode="after")

@@ -111,5 +111,5 @@ class Stage(Settings):
     @field_validator("objective")
     @classmethod
     def _each_once(cls, objectives: tuple[Objective, ...]) -> tuple[Objective, ...]:
-        distinct(tuple((o.tier, o.group, o.decided_on.name, o.want, o.average) for o in objectives))
+        distinct(tuple((o.tier, o.group, o.decided_on.name, o.want) for o in objectives))
         return objectives

@@ -10,22 +10,13 @@ from evaluation.bridge.delta import corrected, delta_of
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.ranking import rank
-from evaluation.bridge.recipes import of_two_runs
 from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import Differences
 from evaluation.metrics.layout import Layout, shared_groups
 from evaluation.settings.tiers import TIERS
 from tests.bridge.paired import paired_measure
-from tests.bridge.worlds import (
-    EQUAL_STEPS,
-    WORLDS,
-    answers,
-    called_behind,
-    errors,
-    of_levels,
-    of_recipes,
-)
+from tests.bridge.worlds import EQUAL_STEPS, WORLDS, called_behind, errors
 
 DRAWS = 300
 
@@ -116,31 +107,3 @@ def test_groups_are_tested_together() -> None:
             deltas.append(replace(one, primary=False))
         flagged += any(one.flag != "unclear" for one in corrected(deltas))
     assert flagged / 300 <= 0.085
-
-
-@pytest.mark.parametrize("steps", [3, 6])
-def test_recipes_include_the_noise_of_checkpoints(steps: int) -> None:
-    weights, recipe, covered = of_recipes(steps, 0.01, 250, 7)
-    assert weights > 0.1
-    assert recipe <= 0.055
-    assert covered >= 0.9
-
-
-@pytest.mark.parametrize(("noise", "bridge_noise"), [(0.01, 0.001), (0.003, 0.02), (0.01, 0.01)])
-def test_recipes_include_the_noise_of_the_bridge(noise: float, bridge_noise: float) -> None:
-    """Its stage may be quieter, noisier or alike; were the noisy one assumed equal, this would fail."""
-    _, recipe, covered = of_recipes(6, noise, 400, 11, bridge_noise)
-    assert covered >= 0.94
-    assert recipe <= 0.035
-
-
-def test_runs_are_compared_as_recipes() -> None:
-    """Each matched pair has its own levels on both sides."""
-    dice, wrong = np.random.default_rng(9), 0
-    for _ in range(300):
-        found = [of_levels(dice, 1, 0.01, answers(dice, 0.01))[0] for _ in range(4)]
-        mean, count = of_two_runs(found, "it")
-        assert count == 3
-        wrong += mean.low > 0 or mean.high < 0
-    assert wrong / 300 <= 0.09
-    assert of_two_runs(found[:2], "it") is None

@@ -7,16 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from evaluation.bridge.averages import scatter
-from evaluation.bridge.estimate import Estimate, identical
+from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.ranking import rank
-from evaluation.bridge.recipes import noise_of, of_recipe
 from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import Differences
 from evaluation.metrics.layout import Layout
-from tests.bridge.paired import paired_measure
 
 Dice = np.random.Generator
 Draw = Callable[[Dice], Estimate]
@@ -179,35 +176,3 @@ def called_behind(draw: Callable[[Dice], list[Differences]], count: int, seed: i
         ranking = rank(found, [leaves(one, "it") for one in found], "it", 1)
         behind += ranking is not None and bool(ranking.behind.any())
     return behind / count
-
-
-def answers(dice: Dice, noise: float, items: int = 4000) -> np.ndarray:
-    """One checkpoint's, about a level that scatters about 0."""
-    return dice.normal(0, 0.3, items) + dice.normal(0, noise)
-
-
-def of_levels(dice: Dice, steps: int, noise: float, bridge: np.ndarray) -> list[Estimate]:
-    """Steps of one recipe against a bridge: their levels scatter; no true gain if its level is drawn, too."""
-    return [paired_measure(answers(dice, noise), bridge) for _ in range(steps)]
-
-
-def of_recipes(
-    steps: int, noise: float, count: int, seed: int, bridge_noise: float | None = None
-) -> tuple[float, float, float]:
-    """Shares in which the last step is better by its items, and by its recipe; and of recipes covered.
-
-    With `bridge_noise`, the bridge's level scatters by it, as those of the checkpoints before it, which
-    are read.
-    """
-    dice, weights, recipe, covered = np.random.default_rng(seed), 0, 0, 0
-    for _ in range(count):
-        bridge, before = answers(dice, noise if bridge_noise is None else bridge_noise), None
-        if bridge_noise is not None:
-            others = of_levels(dice, 4, bridge_noise, bridge)
-            before = scatter([*others, identical(n=len(bridge))], "it")
-        found = of_levels(dice, steps, noise, bridge)
-        known = of_recipe(found[-1], noise_of(found, "it"), before)
-        weights += found[-1].low > 0
-        recipe += known.low > 0
-        covered += known.low <= 0 <= known.high
-    return weights / count, recipe / count, covered / count

@@ -14,7 +14,6 @@ from evaluation.reporting.pages.decision import (
     stage_decisions,
 )
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
-from evaluation.results.objective_rows import RecipeRow
 from evaluation.results.stage_files import RunnerUp, SimilarStep
 from evaluation.settings.plan import StagePlan
 from tests.reporting.pages import STEPS
@@ -83,47 +82,18 @@ def test_other_verdicts(found: StageResults, verdict: str, begins: str) -> None:
     assert decision.open == (("more questions",) if verdict == "undecided" else ())
 
 
-RECIPE = RecipeRow(
-    low=-0.1,
-    high=0.2,
-    se_checkpoints=0.1,
-    share_checkpoints=0.9,
-    checkpoints=3,
-    verdict="undecided",
-    sentence="open",
-)
-
-
 def test_the_risk_is_the_worse_end_of_the_interval(found: StageResults) -> None:
     """Also a folder that is gone; else the page says that nothing is worse."""
     worse = {"low": -0.031, "regressions": ("quiz",)}
     amount, items = decided(with_rows(found, worse)).risks
     assert "3.10 points" in amount
     assert "quiz" in items
-    kept = {"low": 0.01, "regressions": (), "recipe": None}
+    kept = {"low": 0.01, "regressions": (), "recipe_noise": None}
     gone, none = decided(with_rows(found, kept, deleted=True)).risks
     assert "folder" in gone
     assert none == NO_RISK
     decision = decided(with_rows(found, kept))
     assert (decision.risks, decision.recipe) == ((NO_RISK,), ())
-
-
-@pytest.mark.parametrize(
-    ("share", "advice"),
-    [
-        (0.0, "More questions, rather than more checkpoints, would"),
-        (0.5, "More questions, and more checkpoints or runs, would"),
-        (0.7, "More checkpoints or runs, rather than more questions, would"),
-    ],
-)
-def test_advice_on_the_recipe_follows_from_its_width(
-    found: StageResults, share: float, advice: str
-) -> None:
-    recipe = RECIPE.model_copy(update={"share_checkpoints": share})
-    row = found.judged(30).objectives[0]
-    interval, said = decided(with_rows(found, {"recipe": recipe})).recipe
-    assert f"{row.definition.change(row.delta, -0.1, 0.2)} (undecided)" in interval
-    assert said.startswith(advice)
 
 
 def test_an_undecided_stage_is_told_by_its_undecided_objective(found: StageResults) -> None:

@@ -42,23 +42,17 @@ def test_a_stage_with_a_bridge(plan: StagePlan) -> None:
     assert (acc.n, acc.compared_with, acc.checkpoints) == (400, "bridge", 3)
     assert (acc.difference, acc.too_small, acc.in_split) == (0.01, True, 12_000)
     assert rows["exam", "acc"].in_split == 400
-    assert acc.above_chance > 3
     assert acc.needed > 2000
     assert bits.needed < acc.needed
-    assert bits.above_chance is bits.agreement is None
     nats = rows["web", "nats_per_token"]
     assert nats.monotonicity == pytest.approx(1)  # less is better, so its sign is changed
-    assert nats.signal > 0
-    assert acc.agreement is not None
 
 
 def test_undecided_comes_with_what_to_do(plan: StagePlan) -> None:
     page = write_report(plan, STEPS).read_text()
     quality = TaskQuality.read(plan.results / "task_quality.json")
     (line,) = quality.advice
-    assert line.startswith(
-        "tier3: accuracy is undecided; a difference of 1 point in the mean of 2 tasks"
-    )
+    assert line.startswith("tier3: accuracy is undecided")
     assert "Too small alone: 2 of 2 tasks: " in line
     assert "quiz (400 of " in line
     assert "its split has 12,000)" in line
@@ -74,7 +68,7 @@ def test_a_stage_without_a_bridge_is_paired_with_the_step_before(tmp_path: Path)
     plan = make_plans(tmp_path, tiers=("tasks",))["first"]
     write_side(plan.step_folder(100), plan, step=100)
     for only in write_quality(read_stage(plan, (100,))).rows:
-        assert (only.needed, only.compared_with, only.noise, only.monotonicity) == (None,) * 4
+        assert (only.needed, only.compared_with, only.monotonicity) == (None,) * 3
     write_side(plan.step_folder(200), plan, step=200, skill=0.5, seed=1)
     found = write_quality(read_stage(plan, (100, 200)))
     assert found.advice == ()

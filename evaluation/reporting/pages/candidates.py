@@ -170,12 +170,10 @@ def _reason(content: Recommendation, step: int) -> str:
 
 
 def _more(objectives: Sequence[ObjectiveRow]) -> Iterator[str]:
-    """Yield what explains the verdicts: what was detectable, a secondary metric, what got worse."""
+    """Yield what explains the verdicts: what was detectable, what got worse."""
     for row in objectives:
         if row.verdict == "undecided" and row.mde is not None:
             yield f"{row.in_words}: {detectable_in_words(row.definition, row.mde)}"
-        if row.secondary:
-            yield row.secondary.sentence
         if row.regressions:
             yield worse_in_words(row.want, row.regressions)
 

@@ -8,7 +8,7 @@ from itertools import takewhile
 from evaluation.errors import ResultsError
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.objective_rows import ObjectiveRow, RecipeRow
+from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.results.stage_files import (
     QUALITY,
     Headline,
@@ -207,35 +207,16 @@ def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
 
 def _of_recipe(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
     """Say what the noise between checkpoints leaves of the verdicts, which are about weights."""
-    parts = []
-    undecided: dict[str, list[str]] = {}
-    for row in objectives:
-        if row.recipe is not None:
-            change = row.definition.change(row.delta, row.recipe.low, row.recipe.high)
-            parts.append(f"{_named(row)} {change} ({row.recipe.verdict})")
-            if row.recipe.verdict == "undecided":
-                undecided.setdefault(_what_decides(row.recipe), []).append(_named(row))
+    parts = [
+        f"{_named(row)} {row.definition.change(row.delta, row.recipe_low, row.recipe_high)}"
+        for row in objectives
+        if row.recipe_noise is not None
+    ]
     if parts:
         yield (
-            "the verdicts above are about these weights. With the noise between checkpoints, for "
-            f"one checkpoint: {', '.join(parts)}"
+            "the verdicts above are about these weights. With the noise between checkpoints: "
+            f"{', '.join(parts)}"
         )
-    for what, names in undecided.items():
-        yield f"{what} would decide {' and '.join(names)} of the recipe"
-
-
-_MOSTLY = 2 / 3
-"""Share of an interval's squared width from which one source is named alone."""
-
-
-def _what_decides(recipe: RecipeRow) -> str:
-    """Say what would narrow an interval, by what its width comes from."""
-    share = recipe.share_checkpoints or 0.0
-    if share >= _MOSTLY:
-        return "More checkpoints or runs, rather than more questions,"
-    if share <= 1 - _MOSTLY:
-        return "More questions, rather than more checkpoints,"
-    return "More questions, and more checkpoints or runs,"
 
 
 def _named(row: ObjectiveRow) -> str:

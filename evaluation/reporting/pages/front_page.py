@@ -136,8 +136,6 @@ def _in_words(card: Mapping[str, Any]) -> Iterator[str]:
     yield f"| **{_plain(card['name'])}: {_plain(card['verdict'] + card['provisional'])}**"
     yield f"| {_plain(advice)}"
     yield f"| {_plain(card['headline'])}"
-    for line in card["secondary"]:
-        yield f"| {_plain(line)}"
     if card["objective"]:
         yield f"| *{_plain('; '.join(card['objective']))}*"
     if card["missing"]:
@@ -186,7 +184,6 @@ def _card(stage: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
         "similar": advised["similar_steps"] if advised else "",
         "why_not": why_not if objectives else "no recommendation, as the stage has no objective",
         "headline": sparks[0]["sentence"] if sparks else "no results yet",
-        "secondary": advised["secondary"] if advised else [],
         "counts": _counts(stage),
         "missing": first_few(stage.missing, 4),
         "failures": [*failures(stage.plan, stage.requested), *stage.damaged],

@@ -202,11 +202,7 @@ def quality_tables(quality: TaskQuality) -> list[Table]:
         return []
     others = {row.compared_with for row in quality.rows if row.compared_with is not None}
     sides = {"the bridge" if other == "bridge" else other for other in others}
-    note = (
-        "Over the stage's checkpoints: rank correlation with the steps (1: steady gain), scatter "
-        "between neighbours without the trend, gain over that scatter, and the share of pairs "
-        "of checkpoints that gold bits per byte put in the same order."
-    )
+    note = "Over the stage's checkpoints: rank correlation with the steps (1: steady gain)."
     if sides:
         note += (
             f" Last: how many items show such a difference with probability {quality.power:g}, by the "
@@ -231,11 +227,7 @@ def _metric(row: QualityRow) -> Metric:
 QUALITY: Mapping[str, Callable[[QualityRow], str]] = {
     "item": lambda row: row.item,
     "metric": lambda row: _metric(row).words,
-    "above chance (z)": lambda row: _text(row.above_chance, ".1f"),
     "monotone": lambda row: _text(row.monotonicity, ".2f"),
-    "noise": lambda row: "–" if row.noise is None else _metric(row).change(row.noise, sign=""),
-    "signal / noise": lambda row: _text(row.signal_to_noise, ".1f"),
-    "agrees with bits per byte": lambda row: _text(row.agreement, ".0%").replace("%", " %"),
     "items": lambda row: f"{row.n:,} {TIERS[row.tier].unit}",
     "to decide": lambda row: _metric(row).size(row.difference),
     "it takes": lambda row: (

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL
-from evaluation.bridge.power import power_sentence
 from evaluation.errors import CacheError, ResultsError, first_few
 from evaluation.reporting.flips.stage import in_order, stage_flips
 from evaluation.reporting.headlines import (
@@ -70,7 +69,6 @@ def stage_page(stage: StageResults, quality: TaskQuality) -> str:
         "pages": {"front": page_link(Path(stage.plan.config.results) / PAGE, stage.plan.results)},
         "defaults": _defaults(stage.plan, chosen),
         "series": with_scales(series),
-        "power": _power(stage.plan),
         "positions": position_series(stage),
         "lengths": length_series(stage),
         **({"names": stage.plan.stage.names} if stage.plan.stage.names else {}),
@@ -151,13 +149,6 @@ def _words(stage: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "to_do": quality.advice,
         "trust": [*quality_tables(quality), *provenance_tables(stage)],
     }
-
-
-def _power(plan: StagePlan) -> dict[str, str]:
-    """Return a sentence on what a tier's number of prompts can show, for each tier of rates."""
-    tiers = [TIERS[name] for name in plan.tiers if TIERS[name].rates]
-    counts = {tier: len(getattr(plan.suite, tier.section)) for tier in tiers}
-    return {tier.name: power_sentence(count, tier.unit) for tier, count in counts.items()}
 
 
 def _noise(stage: StageResults, series: Sequence[Series]) -> str | None:

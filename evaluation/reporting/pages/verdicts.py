@@ -1,11 +1,9 @@
 """Objectives and the recommendation on pages, curves of their groups, and advice on undecided ones."""
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, group_item
-from evaluation.bridge.estimate import POWER
 from evaluation.errors import first_few
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.pages.curves import Series, stage_series
@@ -83,25 +81,8 @@ def _of_objective(objective: ObjectiveRow, own: Sequence[QualityRow]) -> str:
     group = f" of {objective.group}" if objective.group else ""
     text = f"{objective.tier}: {metric.words}{group} is undecided"
     count = len(own) or len(objective.items)
-    if objective.needed_times is not None:
-        text += f"; {_times(objective, objective.needed_times, count, tier.unit)}"
     small = [row for row in own if row.too_small]
-    text += f"; {objective.limited_by}" if objective.limited_by else ""
     return f"{text}{_small(small, count, tier.item) if small else ''}"
-
-
-def _times(objective: ObjectiveRow, times: float, count: int, units: str) -> str:
-    """State how many times as many units are needed."""
-    size = objective.definition.size(objective.margin or objective.definition.worth)
-    item = TIERS[objective.tier].item
-    where = f"the mean of {count} {_plural(item, count)}" if count > 1 else "it"
-    if times <= 1:
-        return f"the {units} of {where} show a difference of {size} with probability {POWER:g}"
-    rounded = f"{times:.1f}" if times < 10 else f"{math.ceil(times)}"
-    return (
-        f"a difference of {size} in {where} takes {rounded} times as many {units} "
-        f"(probability {POWER:g})"
-    )
 
 
 def _small(rows: Sequence[QualityRow], of: int, item: str) -> str:

@@ -4,18 +4,16 @@ The formulas are in `bridge.power`. Series are over the stage's checkpoints. The
 follows from paired differences of the last checkpoint with the bridge, or else with the one before.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from evaluation.bridge.estimate import ALPHA, POWER
-from evaluation.bridge.power import Series, agreement, needed_units
-from evaluation.bridge.statistics import mean_difference
-from evaluation.bridge.unit_differences import differences_of, values_alone
-from evaluation.errors import CacheError, ResultsError
-from evaluation.prefill.entries import read_meta
-from evaluation.reporting.pages.verdicts import advice_of, is_part
+from evaluation.bridge.power import Series, needed_units
+from evaluation.bridge.unit_differences import differences_of
+from evaluation.errors import ResultsError
+from evaluation.reporting.pages.verdicts import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
@@ -38,10 +36,6 @@ Points = Mapping[int, float]
 """Values by step."""
 
 
-_MONOTONE, _ABOVE_CHANCE = 0.5, 3.0
-"""Rank correlation with training, and standard errors above chance, that FineTasks' labels need."""
-
-
 class Sides(NamedTuple):
     """The last checkpoint that has a tier, and the checkpoint that it is paired with."""
 
@@ -53,7 +47,7 @@ class Sides(NamedTuple):
 def write_quality(stage: StageResults) -> TaskQuality:
     """Write both files of the quality of slices and tasks; tiers of rates, with few prompts, are left out."""
     tiers = [TIERS[name] for name in stage.plan.tiers if not TIERS[name].rates]
-    rows = [_completed(stage, row) for tier in tiers for row in _tier_rows(stage, tier)]
+    rows = [row for tier in tiers for row in _tier_rows(stage, tier)]
     quality = TaskQuality(
         stage=stage.plan.name,
         protocol=protocol.REPORT,
@@ -68,45 +62,14 @@ def write_quality(stage: StageResults) -> TaskQuality:
     return quality
 
 
-def _completed(stage: StageResults, row: QualityRow) -> QualityRow:
-    """Return a row with its labels, the noise between checkpoints, and its share of an objective's mean."""
-    noise, advice = None, stage.recommendation
-    for entry in advice.noise if advice is not None else ():
-        if (entry.tier, entry.item, entry.metric) == (row.tier, row.item, row.metric):
-            noise = entry
-    shares = (
-        [
-            objective.shares[row.item]
-            for objective in stage.judged(max(stage.deltas)).objectives
-            if is_part(objective, row) and row.item in objective.shares
-        ]
-        if stage.deltas
-        else []
-    )
-    labels = {
-        "monotone": row.monotonicity is not None and row.monotonicity >= _MONOTONE,
-        "above chance": row.above_chance is not None and row.above_chance >= _ABOVE_CHANCE,
-        "low noise": row.signal_to_noise is not None and row.signal_to_noise >= 1,
-    }
-    return row.model_copy(
-        update={
-            "level_noise": None if noise is None else noise.level,
-            "flicker": None if noise is None else noise.flicker,
-            "share": next(iter(shares), None),
-            "labels": ", ".join(name for name, holds in labels.items() if holds) or None,
-        }
-    )
-
-
 def _tier_rows(stage: StageResults, tier: Tier) -> Iterator[QualityRow]:
     sides, points = _sides(stage, tier), _points(stage, tier)
     if sides is None:
         return
     for name, item in sides.ours.items.items():
         metrics = [tier.metric(metric) for metric in tier.metrics_of(item.values)]
-        series = {metric.name: points.get((name, metric.name), {}) for metric in metrics}
         for metric in metrics:
-            if series[metric.name]:
+            if series := points.get((name, metric.name)):
                 yield _row(stage.plan, sides, metric, name, item, series)
 
 
@@ -146,14 +109,9 @@ def _row(
     metric: Metric,
     name: str,
     item: Item,
-    series: Mapping[str, Points],
+    points: Points,
 ) -> QualityRow:
-    points = series[metric.name]
     sign = 1 if metric.higher_is_better else -1
-    steps, gains = list(points), [sign * value for value in points.values()]
-    gained = Series(steps, gains)
-    noise, signal = gained.noise, gained.signal
-    value = points[max(points)]
     other = sides.theirs.items.get(name) if sides.theirs is not None else None
     pair = None if other is None else _paired_items(item, other, metric)
     difference = _difference_to_decide(plan, sides.ours.tier, item.group, metric)
@@ -166,28 +124,15 @@ def _row(
         group=item.group,
         metric=metric.name,
         checkpoints=len(points),
-        value=value,
-        above_chance=_above_chance(item, metric, value),
-        monotonicity=gained.monotonicity,
-        noise=noise,
-        signal=signal,
-        signal_to_noise=_ratio(signal, noise, gains),
-        agreement=_agreement(sides.ours.tier, metric, series),
+        value=points[max(points)],
+        monotonicity=Series([*points], [sign * value for value in points.values()]).monotonicity,
         n=n,
         compared_with=sides.called if pair else None,
         difference=difference,
         needed=needed,
         too_small=None if needed is None else n < needed,
         in_split=_in_split(sides.ours.tier, item),
-        across_border=_across_border(plan, sides.ours.tier, name),
     )
-
-
-def _ratio(signal: float | None, noise: float | None, gains: Sequence[float]) -> float | None:
-    """Return signal to noise; None where checkpoints lie on a line, so that the noise is only rounding."""
-    if signal is None or noise is None or noise <= 1e-9 * max(map(abs, gains)):
-        return None
-    return abs(signal) / noise
 
 
 def _difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric: Metric) -> float:
@@ -199,25 +144,6 @@ def _difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric
         if objective.decided_on.name == metric.name
     ]
     return min(margins, default=metric.worth)
-
-
-def _above_chance(item: Item, metric: Metric, value: float) -> float | None:
-    if item.chance is None or item.units is None or metric.is_secondary:
-        return None
-    credits = values_alone(item.units, metric)
-    error = None if credits is None else mean_difference(credits).se
-    return (value - item.chance) / error if error else None
-
-
-def _agreement(tier: Tier, metric: Metric, series: Mapping[str, Points]) -> float | None:
-    """Return the agreement of the headline with its companion, over the steps of both."""
-    if metric.is_secondary or tier.companion is None:
-        return None
-    other = tier.metric(tier.companion)
-    sign = 1 if metric.higher_is_better == other.higher_is_better else -1
-    mine, theirs = series[metric.name], series.get(other.name, {})
-    steps = [step for step in mine if step in theirs]
-    return agreement([mine[step] for step in steps], [sign * theirs[step] for step in steps])
 
 
 def _size(item: Item) -> int:
@@ -233,15 +159,6 @@ def _in_split(tier: Tier, item: Item) -> int | None:
     if tier.kind == "nats":
         return counts.used if counts.left_out else None
     return counts.asked
-
-
-def _across_border(plan: StagePlan, tier: Tier, name: str) -> int | None:
-    """Return what prefill counted; None if the task is no longer cached, or has no such count."""
-    try:
-        counted = read_meta(plan.cache_folder(tier.name, name)).get("across_border")
-    except CacheError:
-        return None
-    return None if counted is None else int(counted["questions"])
 
 
 class PairedItems(NamedTuple):
