@@ -9,7 +9,12 @@ from evaluation.checkpoints.nanotron_classes.qwen2 import Qwen2
 from evaluation.checkpoints.nanotron_classes.starcoder2 import Starcoder2
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
-CLASSES: tuple[type[NanotronModel], ...] = (Llama, Qwen2, Starcoder2)
+CLASSES: dict[str, type[NanotronModel]] = {
+    "is_llama_config": Llama,
+    "is_qwen2_config": Qwen2,
+    "is_starcoder2_config": Starcoder2,
+}
+"""By the key that is true in a class's configurations."""
 
 
 def parse_architecture(
@@ -26,8 +31,16 @@ def parse_architecture(
         UnsupportedCheckpoint: No class in transformers represents the model, or a key is unknown.
         CheckpointError: A value is missing or impossible.
     """
-    kind = _marked_class(config, where)
-    model = validated(kind, config, where, f"a key that Nanotron's {kind.label} does not have")
+    marked = [str(key) for key, value in config.items() if value is True]
+    markers = [key for key in marked if key.startswith("is_") and key.endswith("_config")]
+    if len(markers) != 1 or markers[0] not in CLASSES:
+        named = ", ".join(markers)[:100] or "no `is_…_config` key"
+        known = ", ".join(kind.__name__ for kind in CLASSES.values())
+        raise UnsupportedCheckpoint(
+            f"{where}: {named} cannot be represented; Nanotron's {known} can"
+        )
+    kind = CLASSES[markers[0]]
+    model = validated(kind, config, where, f"Nanotron's {kind.__name__}")
     if kind.heeds_mup and use_mup is None:
         raise CheckpointError(
             f"{where}: config.yaml is missing next to it, and only that file records whether the model "
@@ -40,30 +53,15 @@ def parse_architecture(
     return model
 
 
-def _marked_class(config: dict[str, Any], where: str) -> type[NanotronModel]:
-    """Return Nanotron's class of the model; raise for another one."""
-    marked = [str(key) for key, value in config.items() if value is True]
-    markers = [key for key in marked if key.startswith("is_") and key.endswith("_config")]
-    classes = {kind.marker: kind for kind in CLASSES}
-    if len(markers) == 1 and markers[0] in classes:
-        return classes[markers[0]]
-    named = ", ".join(markers)[:100] or "no `is_…_config` key"
-    names = ", ".join(kind.label for kind in CLASSES)
-    raise UnsupportedCheckpoint(f"{where}: {named} cannot be represented; Nanotron's {names} can")
-
-
 def check_same(model: NanotronModel, other: NanotronModel, where: str) -> None:
     """Raise CheckpointError if config.yaml describes another model than model_config.json."""
-    key, found = "is_…_config", (model.marker, other.marker)
-    if type(model) is type(other):
-        both = sorted(model.model_fields_set & other.model_fields_set)
-        name = next((n for n in both if getattr(model, n) != getattr(other, n)), None)
-        if name is None:
-            return
-        key = type(model).model_fields[name].alias or name
-        found = getattr(model, name), getattr(other, name)
-    raise CheckpointError(
-        f"{where}: `{key}` is {short(found[0])}, but config.yaml has {short(found[1])} "
-        "(`model.model_config`); copy both from the training run, or write the same into both if it was "
-        "changed on purpose"
+    ours, theirs = (
+        {"class": type(m).__name__, **m.model_dump(by_alias=True)} for m in (model, other)
     )
+    both = (ours.keys() & theirs.keys()) - {"max_position_embeddings"}
+    for key in sorted(key for key in both if ours[key] != theirs[key])[:1]:
+        raise CheckpointError(
+            f"{where}: `{key}` is {short(ours[key])}, but config.yaml has {short(theirs[key])} "
+            "(`model.model_config`); copy both from the training run, or write the same into both if it "
+            "was changed on purpose"
+        )

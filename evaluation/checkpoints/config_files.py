@@ -1,12 +1,7 @@
-"""Read the configuration files of checkpoints strictly: JSON, YAML, and their keys by pydantic models.
-
-A file is refused if it is larger than any configuration, is not UTF-8, or has a key twice. Every error
-names the file.
-"""
+"""Read the configuration files of checkpoints strictly: JSON, YAML, and their keys by pydantic models."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from io import BufferedReader
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,35 +16,21 @@ from evaluation.errors import (
     kind_of,
 )
 from evaluation.files import load_json
-from evaluation.settings import yaml_files
+from evaluation.settings.yaml_files import parse_yaml
 
 CONFIG_FILES = ("model_config.json", "config.yaml", "config.json")
 """Files that are written anew whenever a checkpoint is saved."""
 
-_LARGEST_FILE = 64 << 20
-"""Bytes; a configuration has thousands, the index of a large model has millions."""
-
 
 @contextlib.contextmanager
 def os_errors_named(path: Path) -> Iterator[None]:
-    """Turn an OSError of the block into a CheckpointError that names the file.
-
-    Args:
-        path: File or folder to name if the OSError names none.
-    """
+    """Turn an OSError of the block into a CheckpointError that names its file, or else `path`."""
     try:
         yield
     except OSError as error:
         raise CheckpointError(
             f"{error.filename or path}: cannot be read ({error.strerror}); make it readable, or copy it again"
         ) from None
-
-
-@contextlib.contextmanager
-def open_file(path: Path) -> Iterator[BufferedReader]:
-    """Open a checkpoint's file to read its bytes; whatever the system refuses is a CheckpointError."""
-    with os_errors_named(path), open(path, "rb") as file:
-        yield file
 
 
 def exists(path: Path) -> bool:
@@ -64,50 +45,21 @@ def configuration_file(checkpoint: Path) -> Path | None:
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file of at most 64 MiB."""
-    with open_file(path) as file:
-        content = file.read(_LARGEST_FILE + 1)
-    if len(content) > _LARGEST_FILE:
-        raise CheckpointError(f"{path}: larger than any configuration; copy the checkpoint again")
+    """Read a UTF-8 file."""
     try:
-        return content.decode("utf-8")
+        with os_errors_named(path):
+            return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
         raise CheckpointError(f"{path}: not UTF-8 text; copy the checkpoint again") from None
 
 
-def read_texts(folder: Path) -> dict[str, str]:
-    """Return the texts of a folder's `CONFIG_FILES`, in their order, by name; raise as `read_text`."""
-    names = [name for name in CONFIG_FILES if exists(folder / name)]
-    texts = {name: read_text(folder / name) for name in sorted(names)}  # config.yaml tells most
-    return {name: texts[name] for name in names}
-
-
-def parse_json(path: Path, text: str | None = None) -> dict[str, Any]:
-    """Return the table in a JSON file.
-
-    Args:
-        text: Its text where that was read already.
-    """
+def read_table(path: Path, text: str | None = None) -> dict[str, Any]:
+    """Return the table in a JSON or YAML file; `text` is its text where that was read already."""
     text = read_text(path) if text is None else text
     try:
-        content = load_json(text)
-    except ValueError as error:
-        raise CheckpointError(f"{path}: not JSON ({error}); copy the checkpoint again") from None
-    return _mapping(path, content)
-
-
-def parse_yaml(path: Path, text: str | None = None) -> dict[str, Any]:
-    """Return the table in a YAML file; arguments and errors as those of `parse_json`."""
-    text = read_text(path) if text is None else text
-    try:
-        content = yaml_files.parse_yaml(text)
-    except ConfigError as error:
-        raise CheckpointError(f"{path}: not YAML ({error}); copy the checkpoint again") from None
-    return _mapping(path, content)
-
-
-def _mapping(path: Path, content: Any) -> dict[str, Any]:
-    """Return a table; refuse other values."""
+        content = parse_yaml(text) if path.suffix == ".yaml" else load_json(text)
+    except (ValueError, ConfigError) as error:
+        raise CheckpointError(f"{path}: {error}; copy the checkpoint again") from None
     if not isinstance(content, dict):
         raise CheckpointError(f"{path}: expected keys and values; copy the checkpoint again")
     return content
@@ -120,14 +72,12 @@ class Unrepresentable(ValueError):
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def validated(
-    kind: type[Model], table: dict[str, Any], where: str, unknown: str = "an unknown key"
-) -> Model:
+def validated(kind: type[Model], table: dict[str, Any], where: str, owner: str = "") -> Model:
     """Return a table of a configuration, checked.
 
     Args:
         where: The file that an error names.
-        unknown: What an error says about keys that the model forbids.
+        owner: What does not have the keys that the model forbids.
 
     Raises:
         IncompleteCheckpoint: A key is missing.
@@ -137,22 +87,20 @@ def validated(
     try:
         return kind.model_validate(table)
     except ValidationError as error:
-        raise _refusal(error.errors(include_url=False), where, unknown) from None
+        raise _refusal(error.errors(include_url=False), where, owner) from None
 
 
-def _refusal(mistakes: Sequence[Any], where: str, unknown: str) -> CheckpointError:
-    foreign = [
-        f"{_key(mistake)} ({short(mistake['input'])})"
-        for mistake in mistakes
-        if mistake["type"] in ("extra_forbidden", "invalid_key")
-    ]
-    if foreign:
-        return UnsupportedCheckpoint(
-            f"{where}: {first_few(foreign, 3)}: {unknown} and that may change what is computed, whatever its "
-            "value; score it by a `command` of your own, or take it out if it changes nothing"
-        )
+def _refusal(mistakes: Sequence[Any], where: str, owner: str) -> CheckpointError:
+    unknown = ("extra_forbidden", "invalid_key")
+    foreign = [f"{_key(m)} ({short(m['input'])})" for m in mistakes if m["type"] in unknown]
     first = mistakes[0]
     reason = first.get("ctx", {}).get("error")
+    if foreign:
+        return UnsupportedCheckpoint(
+            f"{where}: {first_few(foreign, 3)}: a key that {owner} does not have and that may change what is "
+            "computed, whatever its value; score it by a `command` of your own, or take it out if it "
+            "changes nothing"
+        )
     if isinstance(reason, Unrepresentable):
         return UnsupportedCheckpoint(
             f"{where}: {reason} cannot be represented by any class of transformers; score it by a "
@@ -163,8 +111,8 @@ def _refusal(mistakes: Sequence[Any], where: str, unknown: str) -> CheckpointErr
             f"{where}: {_key(first)} is missing, so the file was truncated, or no trainer wrote it; copy "
             "it again"
         )
-    what = f"{_key(first)} is {short(first['input'])}: {reason or first['msg']}"
-    what = what if first["loc"] else str(reason)
+    what = reason or first["msg"]
+    what = f"{_key(first)} is {short(first['input'])}: {what}" if first["loc"] else what
     return CheckpointError(f"{where}: {what}; correct it, or copy the file again")
 
 

@@ -1,25 +1,27 @@
 """Identify a checkpoint by its content: a hash of all bytes of its configurations and weight files.
 
 Neither names of folders nor times are part of an identity, so copies are the same checkpoint, and files
-that differ in one bit are not. Hashes are remembered with each file's path, size, inode and times. These
+that differ in one bit are not. Hashes are remembered with each file's size, times and inode. These
 decide only when a file is read again.
 """
 
+import json
+import logging
 import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import xxhash
 
-from evaluation.checkpoints.config_files import open_file, os_errors_named
+from evaluation.checkpoints.config_files import os_errors_named
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.errors import IncompleteCheckpoint
-from evaluation.files import fingerprint
-from evaluation.prefill.remembered_hashes import remember_hashes, remembered_hashes
-from evaluation.providers.adapters.mirror_files import status_of
-from evaluation.records import FOLDER
+from evaluation.files import fingerprint, write_json
+
+log = logging.getLogger(__name__)
 
 _PART_BYTES = 64 << 20
 """Bytes that one thread reads as one task; a file's hash is that of the hashes of its parts."""
@@ -41,44 +43,60 @@ class Contents:
     """
 
     def __init__(self, results: Path | None = None) -> None:
-        self._folder = None if results is None else results / FOLDER / "contents"
+        self._folder = None if results is None else results / ".made" / "contents"
 
     def identity(self, checkpoint: Checkpoint) -> str:
         """Return a fingerprint without paths and times; files not remembered are read completely."""
         folder = checkpoint.path
         files = {path.relative_to(folder).as_posix(): path for path in checkpoint.weights}
-        hashes = self._hashes(folder, files)
+        with os_errors_named(folder):
+            hashes = self._hashes(folder, files)
         content = {
             "configurations": checkpoint.texts,
             "files": [[name, hashes[name]] for name in sorted(files)],
         }
-        is_stated = checkpoint.training_config is None and checkpoint.use_mup is not None
+        is_stated = checkpoint.training is None and checkpoint.use_mup is not None
         return fingerprint(content | ({"use_mup": checkpoint.use_mup} if is_stated else {}))
 
     def _hashes(self, folder: Path, files: Mapping[str, Path]) -> dict[str, str]:
         """Return the hash of each file by its name, and remember those that had to be computed."""
         memory = self._folder and self._folder / f"{fingerprint(os.path.realpath(folder))}.json"
-        with os_errors_named(folder):
-            now = {name: status_of(path) for name, path in files.items()}
-            remembered = remembered_hashes(memory) if memory else {}
-            hashes = {n: remembered[n][1] for n in now if remembered.get(n, (None,))[0] == now[n]}
-            unread = {name: path for name, path in files.items() if name not in hashes}
-            began = time.time()
-            hashes |= _hashes_of(unread)
-            changed = [path for name, path in unread.items() if status_of(path) != now[name]]
-        if changed:
+        now = {name: _status(path) for name, path in files.items()}
+        kept = _remembered(memory) if memory else {}
+        hashes = {
+            name: kept[name][1] for name in now if name in kept and kept[name][0] == now[name]
+        }
+        unread = {name: path for name, path in files.items() if name not in hashes}
+        began = time.time()
+        hashes |= _hashes_of(unread)
+        if changed := [path for name, path in unread.items() if _status(path) != now[name]]:
             raise IncompleteCheckpoint(
                 f"{changed[0]}: changed while it was read; rerun when its writer has finished"
             )
+        latest = (began - _SETTLED_SECONDS) * 1e9
         if unread and memory:
-            latest = (began - _SETTLED_SECONDS) * 1e9
-            settled = {
-                name: (status, hashes[name])
-                for name, status in now.items()
-                if max(status.changed, status.altered) < latest
-            }
-            remember_hashes(memory, settled, "hashes of weights")
+            settled = {n: (s, hashes[n]) for n, s in now.items() if max(s[1], s[2]) < latest}
+            try:
+                write_json(memory, settled)
+            except OSError as error:
+                log.warning("%s: hashes of weights cannot be kept: %s", memory, error.strerror)
         return hashes
+
+
+def _status(path: Path) -> list[int]:
+    """Return a file's size, times and inode, which differ after the file was changed."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+
+
+def _remembered(memory: Path) -> dict[str, Any]:
+    """Return pairs of status and hash by name; none where the file is missing or damaged."""
+    try:
+        content = json.loads(memory.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    pairs = content.items() if isinstance(content, dict) else ()
+    return {name: pair for name, pair in pairs if isinstance(pair, list) and len(pair) == 2}
 
 
 def _hashes_of(files: Mapping[str, Path]) -> dict[str, str]:
@@ -98,7 +116,7 @@ def _hashes_of(files: Mapping[str, Path]) -> dict[str, str]:
 def _digest(path: Path, start: int) -> bytes:
     """Return the hash of a part of a file."""
     digest, stop = xxhash.xxh3_128(), start + _PART_BYTES
-    with open_file(path) as file:
+    with open(path, "rb") as file:
         while chunk := os.pread(file.fileno(), min(stop - start, _CHUNK_BYTES), start):
             digest.update(chunk)
             start += len(chunk)

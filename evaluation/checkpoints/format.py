@@ -10,7 +10,6 @@ Nothing here imports torch.
 """
 
 import functools
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +17,11 @@ from typing import Any, Literal
 
 from evaluation.checkpoints.architecture import check_same, parse_architecture
 from evaluation.checkpoints.config_files import (
+    CONFIG_FILES,
     exists,
     os_errors_named,
-    parse_json,
+    read_table,
     read_text,
-    read_texts,
 )
 from evaluation.checkpoints.headers import TORCH_NAMES, Header, read_folder_headers
 from evaluation.checkpoints.huggingface_config import check_rope, end_tokens, text_config
@@ -36,9 +35,7 @@ from evaluation.errors import (
     UnsupportedCheckpoint,
     near_path,
 )
-from evaluation.settings.steps import step_named, step_of_folder
-
-log = logging.getLogger(__name__)
+from evaluation.settings.steps import step_of_folder
 
 _ROUTER = ".mlp.router.weight"
 """Suffix of the routers' names: they stay float32 whatever the model's dtype; a dtype holds all others."""
@@ -51,7 +48,7 @@ class Checkpoint:
     path: Path
     kind: Literal["nanotron", "huggingface"]
     model_config: dict[str, Any]
-    training_config: dict[str, Any] | None = None
+    training: Training | None = None
     """None if there is no config.yaml; then tokenizer and sequence length are unknown."""
     use_mup: bool | None = None
     """None if not known."""
@@ -64,8 +61,6 @@ class Checkpoint:
     """Headers of its weight files."""
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     """A Nanotron checkpoint's parameters by name; empty for a Hugging Face folder."""
-    tokenizer_name: str | None = None
-    sequence_length: int | None = None
     vocab_size: int
     """Rows of the embedding; with padding more than the tokenizer's vocabulary."""
     dtype: str
@@ -74,6 +69,23 @@ class Checkpoint:
     def weights(self) -> list[Path]:
         """Its weight files, sorted."""
         return sorted(header.path for header in self.headers)
+
+    @property
+    def tokenizer_name(self) -> str | None:
+        """The tokenizer that its training names."""
+        named = self.training and self.training.tokenizer
+        return named.tokenizer_name_or_path if named else None
+
+    @property
+    def tokenizer_revision(self) -> str | None:
+        """Its tokenizer's revision on the hub, if its training names one."""
+        named = self.training and self.training.tokenizer
+        return named.tokenizer_revision if named else None
+
+    @property
+    def sequence_length(self) -> int | None:
+        """Tokens of a sequence of its training."""
+        return self.training.tokens.sequence_length if self.training else None
 
     @property
     def end_tokens(self) -> set[int]:
@@ -93,58 +105,36 @@ class Checkpoint:
         """
         own, trained = self.path / "model_config.json", self.path / "config.yaml"
         is_own = own.name in self.texts
-        where = str(own if is_own else trained)
-        found = parse_architecture(self.model_config, self.use_mup, self.sequence_length, where)
-        other = (self.training_config or {}).get("model", {}).get("model_config")
-        if is_own and isinstance(other, dict):
-            there = parse_architecture(other, self.use_mup, self.sequence_length, str(trained))
-            check_same(found, there, where)
-        return found
+        where, given = str(own if is_own else trained), (self.use_mup, self.sequence_length)
+        model = parse_architecture(self.model_config, *given, where)
+        described = self.training.described if self.training else None
+        if is_own and described is not None:
+            check_same(model, parse_architecture(described, *given, str(trained)), where)
+        return model
 
 
-def open_checkpoint(
-    path: Path, *, use_mup: bool | None = None, follow_latest: bool = True
-) -> Checkpoint:
+def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
     """Open a Nanotron step or a Hugging Face folder: its configuration and headers; no weight is read.
 
     Args:
         path: The folder, or one of Nanotron steps, of which `latest.txt` names the one to open.
         use_mup: Whether the model uses muP, for folders without the config.yaml that records it.
-        follow_latest: Whether `latest.txt` is followed; a stage's steps and bridge are folders themselves.
 
     Raises:
         CheckpointError: There is no checkpoint, it cannot be read, or it contradicts `use_mup`.
         IncompleteCheckpoint: A part is missing.
     """
     with os_errors_named(path):
-        folder = _step_folder(Path(path), follow_latest)
-        state = checkpoint_state(folder)  # before anything is read
-        texts = read_texts(folder)
-        if "config.json" in texts and not (folder / "model").is_dir():
-            return _open_huggingface(folder, texts, state)
-        return _open_nanotron(folder, texts, state, use_mup)
-
-
-def _step_folder(path: Path, follow_latest: bool) -> Path:
-    if not path.exists():
-        raise CheckpointError(
-            f"{path}: no such folder{near_path(path, Path.is_dir)}; check the path and the step"
-        )
-    if not path.is_dir():
-        raise CheckpointError(f"{path}: a file; give the checkpoint's folder")
-    latest = path / "latest.txt"
-    if not follow_latest or not exists(latest) or (path / "model").is_dir():
-        return path
-    name = read_text(latest).strip()
-    if step_named(name) is None:
-        raise CheckpointError(
-            f"{latest}: {name[:40]!r} is not a step; give a step's folder instead"
-        )
-    if not (path / name).is_dir():
-        raise IncompleteCheckpoint(
-            f"{path / name}: no such folder, though {latest} names it; give another step's folder"
-        )
-    return path / name
+        if (path / "latest.txt").is_file() and not (path / "model").is_dir():
+            path = path / read_text(path / "latest.txt").strip()
+        if not path.is_dir():
+            near = near_path(path, Path.is_dir)
+            raise CheckpointError(f"{path}: no such folder{near}; check the path and the step")
+        state = checkpoint_state(path)  # before anything is read
+        texts = {name: read_text(path / name) for name in CONFIG_FILES if exists(path / name)}
+        if "config.json" in texts and not (path / "model").is_dir():
+            return _open_huggingface(path, texts, state)
+        return _open_nanotron(path, texts, state, use_mup)
 
 
 def _open_nanotron(
@@ -153,38 +143,35 @@ def _open_nanotron(
     text = texts.get("config.yaml")
     training = None if text is None else parse_training(folder / "config.yaml", text)
     model_config = _model_config(folder, texts.get("model_config.json"), training)
-    if training is not None and use_mup not in (None, training.use_mup):
+    trained_mup = training.model.init_method.use_mup if training else use_mup
+    if use_mup not in (None, trained_mup):
         raise CheckpointError(
-            f"{folder / 'config.yaml'}: has `use_mup: {str(training.use_mup).lower()}`, but "
+            f"{folder / 'config.yaml'}: has `use_mup: {str(trained_mup).lower()}`, but "
             f"{str(use_mup).lower()} was given for checkpoints that do not record it; correct that"
         )
     parameters = read_parameters(folder)
     dtypes = {item.dtype for item in parameters.values() if not item.name.endswith(_ROUTER)}
     if len(dtypes) != 1:
         dtypes = {"F64"} if "F64" in dtypes else {"F32"}
-    named, step = step_of_folder(folder.resolve().name), training.step if training else None
-    if None not in (named, step) and named != step:
-        _warn_of_other_step(folder, named, step)
+    step = step_of_folder(folder.resolve().name)
     return Checkpoint(
         path=folder,
         kind="nanotron",
         model_config=model_config,
-        training_config=training.content if training else None,
-        use_mup=training.use_mup if training else use_mup,
-        step=step if named is None else named,
+        training=training,
+        use_mup=trained_mup,
+        step=training.general.step if training and step is None else step,
         state=state,
         texts=texts,
         headers=tuple(shard.header for item in parameters.values() for shard in item.shards),
         parameters=parameters,
-        tokenizer_name=training.tokenizer_name if training else None,
-        sequence_length=training.sequence_length if training else None,
         vocab_size=_vocab_size(model_config, folder),
         dtype=TORCH_NAMES[min(dtypes)],
     )
 
 
 def _open_huggingface(folder: Path, texts: Mapping[str, str], state: State) -> Checkpoint:
-    config = parse_json(folder / "config.json", texts["config.json"])
+    config = read_table(folder / "config.json", texts["config.json"])
     check_rope(config, folder / "config.json")
     headers = read_folder_headers(folder)
     dtypes = {entry.dtype for header in headers for entry in header.tensors.values()}
@@ -207,44 +194,22 @@ def _open_huggingface(folder: Path, texts: Mapping[str, str], state: State) -> C
 
 
 def _model_config(folder: Path, text: str | None, training: Training | None) -> dict[str, Any]:
-    """Return model_config.json, or without it that part of config.yaml.
-
-    Args:
-        text: The text of model_config.json; None if there is none.
-    """
+    """Return model_config.json, of which `text` is the text, or without it that part of config.yaml."""
     path = folder / "model_config.json"
     if text is not None:
-        return parse_json(path, text)
-    if training is None:
-        raise _no_configuration(folder)
-    if training.described is None:
+        return read_table(path, text)
+    if training and training.described is not None:
+        return training.described
+    if training or (folder / "model").is_dir():
         raise IncompleteCheckpoint(
-            f"{path}: missing, and {folder / 'config.yaml'} has no model.model_config in its place; "
-            "copy the checkpoint again"
-        )
-    return training.described
-
-
-def _no_configuration(folder: Path) -> CheckpointError:
-    if (folder / "model").is_dir():
-        return IncompleteCheckpoint(
-            f"{folder / 'model_config.json'}: missing, and so is config.yaml; wait until the "
-            "checkpoint is written, or copy it again"
+            f"{path}: missing, and so is `model.model_config` of config.yaml; wait until the checkpoint is "
+            "written, or copy it again"
         )
     steps = {step: p for p in folder.iterdir() if (step := step_of_folder(p.name)) is not None}
     hint = f"; give one of its steps, e.g. {steps[max(steps)]}" if steps else ""
-    return CheckpointError(
+    raise CheckpointError(
         f"{folder}: not a checkpoint: no model_config.json, config.yaml or config.json{hint}"
     )
-
-
-@functools.cache
-def _warn_of_other_step(folder: Path, named: int | None, written: int | None) -> None:
-    """Warn once: a folder that was renamed or copied on purpose is the step of its name."""
-    log.warning(
-        "%s: is read as step %d, the name of its folder, but its config.yaml has step %d; rename the "
-        "folder if that is not intended", folder, named, written,
-    )  # fmt: skip
 
 
 def _vocab_size(config: dict[str, Any], folder: Path) -> int:

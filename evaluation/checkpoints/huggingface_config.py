@@ -3,19 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.config_files import exists, parse_json, short
+from evaluation.checkpoints.config_files import exists, read_table, short
 from evaluation.errors import CheckpointError
 
-_ROPE_KEYS = {
-    *(
-        "rope_theta",
-        "rope_type",
-        "factor",
-        "partial_rotary_factor",
-        "original_max_position_embeddings",
-    ),
-    *("attention_factor", "beta_fast", "beta_slow", "low_freq_factor", "high_freq_factor"),
-}
+_ROPE_KEYS = frozenset(
+    "rope_theta rope_type factor partial_rotary_factor original_max_position_embeddings attention_factor "
+    "beta_fast beta_slow low_freq_factor high_freq_factor".split()
+)
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -47,10 +41,10 @@ def check_rope(config: dict[str, Any], path: Path) -> None:
 
 
 def end_tokens(config: dict[str, Any], folder: Path) -> set[int]:
-    """Return the ids that end an answer by config.json and generation_config.json."""
+    """Return the ids that end an answer by a model's configuration and generation_config.json."""
     generation = folder / "generation_config.json"
     tables = [config, text_config(config)]
-    tables += [parse_json(generation)] if exists(generation) else []
+    tables += [read_table(generation)] if exists(generation) else []
     ends: list[Any] = []
     for value in (table.get("eos_token_id") for table in tables):
         ends += value if isinstance(value, list) else [value]

@@ -25,7 +25,7 @@ def write_mean(
     """
     if output.exists():
         raise CheckpointError(f"{output}: is there already; remove it or choose another")
-    *others, last = [open_checkpoint(p, use_mup=use_mup, follow_latest=False) for p in paths]
+    *others, last = [open_checkpoint(p, use_mup=use_mup) for p in paths]
     dtype = reduce(torch.promote_types, (getattr(torch, one.dtype) for one in (*others, last)))
     exact = torch.promote_types(dtype, torch.float32)
     model, total = load_model(last, dtype=dtype), weights[-1]

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_MODELS = "transformers.models."
+_WRITTEN = re.compile(r"_|rope_|is_\w+_config$|(?:auto_map|torch_dtype|transformers_version)$")
+"""Keys that transformers or converters to its format write, and that no model reads."""
+
 _REFUSALS = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError, OSError,
     RuntimeError, SafetensorError, StrictDataclassError, TypeError, ValueError,
@@ -39,21 +43,15 @@ _REFUSALS = (
 """What transformers raises for a configuration that it cannot use."""
 
 
-_MODELS = "transformers.models."
-_WRITTEN = re.compile(r"_|rope_|is_\w+_config$|(?:auto_map|torch_dtype|transformers_version)$")
-"""Keys that transformers or converters to its format write, and that no model reads."""
-
-
 def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
     """Return a Hugging Face folder's model on the CPU, with exactly the tensors of its headers."""
     _check_whole_model(checkpoint)
     transformers.utils.logging.set_verbosity_error()  # `_check_report` names what is wrong
     transformers.utils.logging.disable_progress_bar()
+    local: dict[str, Any] = {"dtype": dtype, "local_files_only": True, "trust_remote_code": False}
     with contextlib.ExitStack() as stack:
         stack.enter_context(_errors_as_sentences(checkpoint))
-        config = transformers.AutoConfig.from_pretrained(
-            checkpoint.path, dtype=dtype, local_files_only=True, trust_remote_code=False
-        )
+        config = transformers.AutoConfig.from_pretrained(checkpoint.path, **local)
         _check_aliases(checkpoint, config)
         state: dict[str, Any] = {}
         for header in checkpoint.headers:  # read, not mapped, so that later changes do not matter
@@ -64,15 +62,12 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
             None,
             config=config,
             state_dict=state,
-            dtype=dtype,
-            local_files_only=True,
-            trust_remote_code=False,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # `_check_report` refuses them and names the tensors
+            **local,
         )
     _check_report(checkpoint, model, report)
-    _check_tied(checkpoint, model)
-    _check_buffers(checkpoint, model)
+    _check_values(checkpoint, model)
     _drop_unknown_keys(checkpoint, model)
     return model
 
@@ -107,20 +102,6 @@ def exceeds_memory(checkpoint: Checkpoint, error: Exception) -> ScoringError:
     )
 
 
-def _check_tied(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Raise CheckpointError if a file has a separate output head although the configuration ties it.
-
-    Versions of transformers differ in which of the two they use.
-    """
-    head = model.get_output_embeddings()
-    is_tied = getattr(model.config.get_text_config(), "tie_word_embeddings", False)
-    if is_tied and head is not None and head.weight is not model.get_input_embeddings().weight:
-        raise CheckpointError(
-            f"{checkpoint.path}: its output head differs from the embedding, though config.json ties "
-            "them; set `tie_word_embeddings` to false there, or remove the tensor (`lm_head.weight`)"
-        )
-
-
 def _check_aliases(checkpoint: Checkpoint, config: Any) -> None:
     """Raise CheckpointError if two names of one key of the configuration have different values."""
     given = checkpoint.model_config
@@ -132,8 +113,18 @@ def _check_aliases(checkpoint: Checkpoint, config: Any) -> None:
             )
 
 
-def _check_buffers(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Raise CheckpointError for buffers such as frequencies, which no file holds, that are not finite."""
+def _check_values(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
+    """Raise CheckpointError for an output head that differs although it is tied, and for bad frequencies.
+
+    Versions of transformers differ in which of the two matrices they use; no file holds frequencies.
+    """
+    head = model.get_output_embeddings()
+    is_tied = getattr(model.config.get_text_config(), "tie_word_embeddings", False)
+    if is_tied and head is not None and head.weight is not model.get_input_embeddings().weight:
+        raise CheckpointError(
+            f"{checkpoint.path}: its output head differs from the embedding, though config.json ties "
+            "them; set `tie_word_embeddings` to false there, or remove the tensor (`lm_head.weight`)"
+        )
     for name, buffer in model.named_buffers():
         if buffer.is_floating_point() and not buffer.isfinite().all():
             raise CheckpointError(
@@ -143,21 +134,16 @@ def _check_buffers(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
 
 
 def _drop_unknown_keys(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Warn of keys that the model's code does not read; remove those that vLLM would apply."""
+    """Warn of keys that the model's code does not name; remove those that vLLM would apply."""
     config, config_class = model.config, type(model.config)
-    classes = (*config_class.__mro__, *type(model).__mro__)
-    modules = {kind.__module__ for kind in classes if kind.__module__.startswith(_MODELS)}
-    words = {
-        word
-        for module in modules
-        for word in re.findall(r"\w+", inspect.getsource(sys.modules[module]))
-    }
-    unknown = [
-        key
-        for key, value in checkpoint.model_config.items()
-        if value and not _WRITTEN.match(key) and key not in words and not hasattr(config_class, key)
+    names = {kind.__module__ for kind in (*config_class.__mro__, *type(model).__mro__)}
+    sources = [inspect.getsource(sys.modules[n]) for n in names if n.startswith(_MODELS)]
+    words = {word for source in sources for word in re.findall(r"\w+", source)}
+    keys = [key for key, value in checkpoint.model_config.items() if value]
+    known = [
+        key for key in keys if _WRITTEN.match(key) or key in words or hasattr(config_class, key)
     ]
-    if unknown:
+    if unknown := [key for key in keys if key not in known]:
         log.warning(
             "%s: %s does not have %s and ignores it; correct `model_type` if the model uses it",
             checkpoint.path / "config.json", config_class.__name__, ", ".join(unknown)[:300],
@@ -168,24 +154,19 @@ def _drop_unknown_keys(checkpoint: Checkpoint, model: "PreTrainedModel") -> None
 
 def _check_whole_model(checkpoint: Checkpoint) -> None:
     """Raise UnsupportedCheckpoint for a quantized model, an adapter, and weights of another file."""
-    config = checkpoint.path / "config.json"
+    adapter, file = checkpoint.path / "adapter_config.json", checkpoint.weights[0].name
+    other = checkpoint.model_config.get("transformers_weights")
+    what = None
     if checkpoint.model_config.get("quantization_config"):
-        raise UnsupportedCheckpoint(
-            f"{config}: a quantized model (`quantization_config`), which is not supported; name the "
-            "original, or score it by a `command` of your own"
+        what = "a quantized model (`quantization_config`); name the original"
+    elif exists(adapter):
+        what = f"{adapter.name} is an adapter's, which would not be applied; name the merged model"
+    elif other is not None and [str(other)] != [path.name for path in checkpoint.weights]:
+        what = (
+            f"`transformers_weights` names {str(other)[:60]!r}, but {file} is there; remove either"
         )
-    adapter = checkpoint.path / "adapter_config.json"
-    if exists(adapter):
-        raise UnsupportedCheckpoint(
-            f"{adapter}: an adapter, which would not be applied; merge it into the weights "
-            "(`merge_and_unload` of PEFT) and name that folder, or remove the file"
-        )
-    other, names = checkpoint.model_config.get("transformers_weights"), checkpoint.weights
-    if other is not None and [str(other)] != [path.name for path in names]:
-        raise UnsupportedCheckpoint(
-            f"{config}: `transformers_weights` names {str(other)[:60]!r}, but {names[0].name} is there, too; "
-            "remove the key or the file"
-        )
+    if what:
+        raise UnsupportedCheckpoint(f"{checkpoint.path / 'config.json'}: {what}")
 
 
 def _check_report(checkpoint: Checkpoint, model: "PreTrainedModel", report: dict[str, Any]) -> None:

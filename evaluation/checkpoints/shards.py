@@ -28,7 +28,8 @@ _FILE_NAME = re.compile(
     r"(?:_pp-rank-\d+-of-(?P<pp>\d+)_tp-rank-\d+-of-(?P<tp>\d+)(?P<exp>_exp-rank-\d+-of-\d+)?)?"
     r"\.safetensors$"
 )
-_SLICE = re.compile(r"\s*(None|-?\d{1,18})\s*,\s*(None|-?\d{1,18})\s*,\s*(?:None|1)\s*", re.ASCII)
+_SHAPE = re.compile(r"\((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?\)")
+_SLICE = re.compile(r"(None|-?[0-9]{1,18}), ?(None|-?[0-9]{1,18}), ?(?:None|1)")
 
 _MOST_REGIONS = 4096
 """Regions of one tensor; a thousand ranks make three thousand."""
@@ -81,59 +82,53 @@ def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
     by_name: dict[str, list[Shard]] = {}
     for path in weight_files(checkpoint):
         match = _FILE_NAME.match(path.name)
-        if match is None:
-            raise _misplaced(path, "not a Nanotron weight file by its name")
         header = read_header(path)
-        if list(header.tensors) != ["data"]:
-            raise _misplaced(path, f"holds {sorted(header.tensors)}, not the one tensor 'data'")
+        if match is None or list(header.tensors) != ["data"]:
+            raise CheckpointError(
+                f"{path}: not a Nanotron weight file: it holds {sorted(header.tensors)[:3]}, or has another "
+                "name than `model_….safetensors`; move it out of the checkpoint"
+            )
         folders = path.parent.relative_to(checkpoint / "model").parts
         by_name.setdefault(".".join((*folders, match["last"])), []).append(_shard(header, match))
     return {name: _join(name, shards) for name, shards in sorted(by_name.items())}
 
 
-def _misplaced(path: Path, problem: str) -> CheckpointError:
-    return CheckpointError(f"{path}: {problem}; move it out of the checkpoint")
-
-
 def _shard(header: Header, match: re.Match[str]) -> Shard:
     shape, text = header.tensors["data"].shape, header.metadata.get("local_global_slices_pairs")
     tp, pp = int(match["tp"] or 1), int(match["pp"] or 1)
-    if text is not None:
-        whole_shape = _whole_shape(header)
-        pairs = tuple(_slices_pair(header.path, p, shape, whole_shape) for p in text.split(";"))
-        if problem := coverage_problem([pair.local for pair in pairs], shape):
-            raise CheckpointError(
-                f"{header.path}: its slices do not fit its shape {shape}: {problem}; copy it again"
+    if text is None:
+        if match["tp"]:
+            what = "an expert-parallel shard" if match["exp"] else "a shard"
+            kind = UnsupportedCheckpoint if match["exp"] else CheckpointError
+            raise kind(
+                f"{header.path}: {what} without `local_global_slices_pairs` in its metadata, so that its "
+                "place is not known; copy it again, or save with expert_parallel_size 1"
             )
-        return Shard(header, whole_shape, pairs, tp, pp)
-    if match["exp"]:
-        raise UnsupportedCheckpoint(
-            f"{header.path}: an expert-parallel shard that does not record which experts it holds; "
-            "save the checkpoint again with expert_parallel_size 1"
-        )
-    if match["tp"]:
+        whole = tuple((0, size) for size in shape)
+        return Shard(header, shape, (SlicesPair(whole, whole),), tp, pp)
+    # Written as `(128, 64)`, or by numpy 2 as `(np.int64(128), 64)`.
+    plain = re.sub(r"np\.int64\(([0-9]+)\)", r"\1", header.metadata.get("unsharded_shape", ""))
+    whole_shape = tuple(map(int, re.findall("[0-9]+", plain))) if _SHAPE.fullmatch(plain) else ()
+    pairs = [_slices_pair(pair, shape, whole_shape) for pair in text.split(";")]
+    known = [pair for pair in pairs if pair]
+    problem = coverage_problem([pair.local for pair in known], shape)
+    if len(known) < len(pairs) or problem:
         raise CheckpointError(
-            f"{header.path}: a shard without `local_global_slices_pairs` in its metadata; it cannot be "
-            "placed, copy it again"
+            f"{header.path}: its slices {text[:80]!r} of {plain[:80]!r} are not regions of the tensor, or do "
+            f"not fit its shape {shape}; copy the file again"
         )
-    whole = tuple((0, size) for size in shape)
-    return Shard(header, shape, (SlicesPair(whole, whole),), tp, pp)
+    return Shard(header, whole_shape, tuple(known), tp, pp)
 
 
 def _join(name: str, shards: list[Shard]) -> Parameter:
     first = shards[0]
     shape, dtype = first.whole_shape, first.dtype
     for shard in shards:
-        if (shard.whole_shape, shard.dtype) != (shape, dtype):
+        if (shard.whole_shape, shard.dtype) != (shape, dtype) or dtype not in TORCH_NAMES:
             raise CheckpointError(
-                f"{shard.path}: {shard.dtype} of shape {shard.whole_shape}, but {first.path.name} has "
-                f"{dtype} of {shape}; they are from different checkpoints, copy them again"
+                f"{shard.path}: dtype {shard.dtype}, shape {shard.whole_shape}; expected one of "
+                f"{', '.join(TORCH_NAMES)}, and {shape} as in {first.path.name}; copy the checkpoint again"
             )
-    if dtype not in TORCH_NAMES:
-        raise CheckpointError(
-            f"{first.path}: dtype {dtype}, expected one of {', '.join(TORCH_NAMES)}; save the weights "
-            "in one of these"
-        )
     problem = coverage_problem([pair.whole for shard in shards for pair in shard.pairs], shape)
     if problem is None:
         return Parameter(name, shape, dtype, tuple(shards))
@@ -145,43 +140,24 @@ def _join(name: str, shards: list[Shard]) -> Parameter:
     )
 
 
-def _whole_shape(header: Header) -> tuple[int, ...]:
-    """Return the whole tensor's shape, written as `(128, 64)` or, by numpy 2, as `(np.int64(128), 64)`."""
-    text = header.metadata.get("unsharded_shape", "")
-    plain = re.sub(r"np\.int64\(([0-9]{1,18})\)", r"\1", text)
-    if not re.fullmatch(r"\((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?\)", plain):
-        raise CheckpointError(
-            f"{header.path}: its `unsharded_shape` {text[:80]!r} is not a shape; copy it again"
-        )
-    return tuple(int(number) for number in re.findall(r"[0-9]+", plain))
-
-
 def _slices_pair(
-    path: Path, text: str, local_shape: tuple[int, ...], whole_shape: tuple[int, ...]
-) -> SlicesPair:
+    text: str, local_shape: tuple[int, ...], whole_shape: tuple[int, ...]
+) -> SlicesPair | None:
     left, _, right = text.partition("#")
     local, whole = _slices(left, local_shape), _slices(right, whole_shape)
-    if local and whole and [b - a for a, b in local] == [b - a for a, b in whole]:
-        return SlicesPair(local, whole)
-    raise CheckpointError(
-        f"{path}: its slices {text[:80]!r} are not regions of the tensor; copy the file again"
-    )
+    fits = local and whole and [b - a for a, b in local] == [b - a for a, b in whole]
+    return SlicesPair(local, whole) if local and whole and fits else None
 
 
 def _slices(text: str, shape: tuple[int, ...]) -> Slices | None:
     """Return a region of a tensor; None if the text is none."""
     parts = [_SLICE.fullmatch(part) for part in text.split("|")]
-    if len(parts) != len(shape):
+    if len(parts) != len(shape) or None in parts:
         return None
-    region = []
-    for part, size in zip(parts, shape, strict=True):
-        start, stop = (None if v == "None" else int(v) for v in part.groups()) if part else (0, 0)
-        first = 0 if start is None else start + size * (start < 0)
-        last = size if stop is None else stop + size * (stop < 0)
-        if not 0 <= first < last <= size:
-            return None
-        region.append((first, last))
-    return tuple(region)
+    bounds = [[None if v == "None" else int(v) for v in part.groups()] for part in parts if part]
+    region = tuple(slice(*b).indices(size)[:2] for b, size in zip(bounds, shape, strict=True))
+    beyond = any(abs(v or 0) > size for b, size in zip(bounds, shape, strict=True) for v in b)
+    return None if beyond or any(start >= stop for start, stop in region) else region
 
 
 def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | None:

@@ -10,19 +10,14 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.config_files import CONFIG_FILES
-from evaluation.checkpoints.trainings import training_id
 from evaluation.files import fingerprint
 
 State = tuple[str, ...]
 """Sorted digests, one a file: equal as long as no file is added, deleted or changed."""
-
-MOST_FILES = 200_000
-"""Listing stops there: no checkpoint has as many files, but a folder may."""
 
 _WEIGHTS = (".safetensors", ".safetensors.index.json")
 
@@ -31,18 +26,17 @@ _THREADS = 8
 
 
 def checkpoint_state(folder: Path) -> State:
-    """Return the state of a checkpoint's configurations and weights.
+    """Return the state of a checkpoint's configurations and weights; empty if there are none.
 
     Weights count even without a configuration: if they differ from those that were scored, the
-    checkpoint is broken, not deleted.
-
-    Returns:
-        Sorted digests; empty if none of its files exists.
+    checkpoint is broken, not deleted. `model` may be a link.
     """
     top = os.path.realpath(folder)
-    configurations = (entry for entry in _entries(top) if entry.name in CONFIG_FILES)
-    weights = (entry for entry in _weights(top) if entry.name.endswith(_WEIGHTS))
-    return tuple(sorted(filter(None, map(_digest, chain(configurations, weights)))))
+    files = [p for p in _entries(top) if p.name in CONFIG_FILES or p.name.endswith(_WEIGHTS)]
+    files += [
+        p for p in _below(os.path.realpath(os.path.join(top, "model"))) if p.name.endswith(_WEIGHTS)
+    ]
+    return tuple(sorted(filter(None, map(_digest, files))))
 
 
 def checkpoint_states(folders: Iterable[Path]) -> dict[Path, State]:
@@ -53,17 +47,13 @@ def checkpoint_states(folders: Iterable[Path]) -> dict[Path, State]:
 
 
 def recorded_state(folder: Path) -> dict[str, Any]:
-    """Return the record of its scores' checkpoint: its state, its training, and where links lead now."""
-    return {
-        "checkpoint_state": checkpoint_state(folder),
-        "location": os.path.realpath(folder),
-        "training": training_id(folder),
-    }
+    """Return the record of its scores' checkpoint: its state, and where links lead now."""
+    return {"checkpoint_state": checkpoint_state(folder), "location": os.path.realpath(folder)}
 
 
 def folder_state(folder: Path) -> str:
     """Return one digest of all files of a checkpoint; empty if there are none."""
-    entries = list(_state(_below(os.path.realpath(folder))))
+    entries = sorted(filter(None, map(_digest, _below(os.path.realpath(folder)))))
     return fingerprint(entries) if entries else ""
 
 
@@ -78,35 +68,21 @@ def is_left_of(state: State, recorded: object) -> bool:
     return isinstance(recorded, list | tuple) and {*map(str, recorded)}.issuperset(state)
 
 
-def _weights(top: str) -> Iterator["os.DirEntry[str]"]:
-    """Yield the files of a Hugging Face folder itself, and those below `model`, which may be a link."""
-    yield from _entries(top)
-    yield from _below(os.path.realpath(os.path.join(top, "model")))
-
-
 def _below(folder: str) -> Iterator["os.DirEntry[str]"]:
     """Yield all files below a folder; links to folders are not followed, so there is no endless loop."""
-    left, seen = [folder], 0
-    while left and seen < MOST_FILES:
-        entries = _entries(left.pop())
-        seen += len(entries)
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                left.append(entry.path)
-            else:
-                yield entry
+    for entry in _entries(folder):
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(entry.path)
+        else:
+            yield entry
 
 
 def _entries(folder: str) -> list["os.DirEntry[str]"]:
     try:
         with os.scandir(folder) as found:
-            return list(islice(found, MOST_FILES))
+            return list(found)
     except OSError:  # deleted or unreadable, which opening the checkpoint reports
         return []
-
-
-def _state(entries: Iterable["os.DirEntry[str]"]) -> State:
-    return tuple(sorted(filter(None, map(_digest, entries))))
 
 
 def _digest(entry: "os.DirEntry[str]") -> str | None:

@@ -2,8 +2,7 @@
 
 import functools
 import logging
-import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -52,84 +51,71 @@ class Subject:
         """
         assumed = None if self.plan.stage.command else self.plan.stage.assume
         use_mup = assumed.use_mup if assumed else None
-        return open_checkpoint(self.checkpoint, use_mup=use_mup, follow_latest=False)
+        return open_checkpoint(self.checkpoint, use_mup=use_mup)
 
 
 def find_steps(
     folder: Path, steps: Steps, listed: Sequence[ListedCheckpoint] = ()
 ) -> tuple[int, ...]:
-    """Return the requested steps.
+    """Return the requested steps: a list unchanged, for `all` and `every: N` those on disk, ascending.
 
     A step counts once its configuration exists, which trainers write after the weights.
 
     Args:
-        steps: The configured steps: a list, `all`, or `every: N`.
         listed: The checkpoints of the stage if it lists them; then none is looked for.
 
-    Returns:
-        The list unchanged; for `all` and `every: N` the steps on disk in ascending order.
-
     Raises:
-        CheckpointError: Two folders are one step; `all` or `every: N` finds none, or a folder's number is
-            too large.
+        CheckpointError: Two folders are one step, or `all` or `every: N` finds none.
     """
-    if isinstance(steps, tuple):
-        if not listed and folder.is_dir():
-            _check_single(folder, steps)
-        return steps
-    if not listed and not folder.is_dir():
+    is_list = isinstance(steps, tuple)
+    if not listed and not folder.is_dir() and not is_list:
         raise CheckpointError(f"{folder}: no such folder to find steps in; list `steps` instead")
-    on_disk = [listed_checkpoint.step for listed_checkpoint in listed] or _steps_on_disk(folder)
+    on_disk = [one.step for one in listed]
+    if not listed and folder.is_dir():
+        on_disk = [*_steps_on_disk(folder, steps)]
+    if isinstance(steps, tuple):
+        return steps
     requested = tuple(sorted(step for step in on_disk if is_requested(step, steps)))
     if not requested:
-        multiples = (
-            f" that is a multiple of {steps.every}" if isinstance(steps, StepInterval) else ""
-        )
+        of = f" that is a multiple of {steps.every}" if isinstance(steps, StepInterval) else ""
         seen = first_few(sorted(path.name for path in folder.iterdir())) if not listed else ""
         raise CheckpointError(
-            f"{folder}: holds no step{multiples}, but {seen or 'nothing'}; check `checkpoints` and `steps`, "
-            "or list checkpoints of other names (`checkpoints: [{path: …, step: …}]`)"
+            f"{folder}: holds no step{of}, but {seen or 'nothing'}; check `checkpoints` and `steps`, "
+            f"{_LISTED}"
         )
     return requested
 
 
-def _steps_on_disk(folder: Path) -> list[int]:
-    """Return the steps of complete checkpoints; log which other folders look like some."""
-    steps = {step: name for step, name in named_steps(folder) if _is_checkpoint(folder / name)}
-    _check_single(folder, steps)
-    names = {name for _, name in named_steps(folder)}
-    others = sorted(path for path in folder.iterdir() if path.name not in names)
-    left_out = [path.name for path in others if path.is_dir() and _is_checkpoint(path)]
-    large = [name for name in left_out if re.fullmatch(r"[1-9][0-9]{18,}", name)]
-    if large:
-        raise CheckpointError(
-            f"{folder / large[0]}: no step is larger than 2^63 - 1; rename this folder, or list `steps` "
-            "instead"
-        )
-    if left_out:
-        _warn_of_left_out(folder, first_few(left_out, 8))
-    return list(steps)
+_LISTED = "or list checkpoints of other names (`checkpoints: [{path: …, step: …}]`)"
+
+
+def _steps_on_disk(folder: Path, steps: Steps) -> set[int]:
+    """Return the steps of checkpoints in a folder; for `all` log which others look like some."""
+    names: dict[int, str] = {}
+    named = [*named_steps(folder)]
+    for step, name in named:
+        if (isinstance(steps, tuple) and step not in steps) or not _is_checkpoint(folder / name):
+            continue
+        other = names.setdefault(step, name)
+        if (folder / other).resolve() != (folder / name).resolve():
+            raise CheckpointError(
+                f"{folder}: {other} and {name} are both step {step}; rename one, {_LISTED}"
+            )
+    if not isinstance(steps, tuple):
+        others = sorted(path.name for path in folder.iterdir())
+        taken = {name for _, name in named}
+        left = [name for name in others if name not in taken and _is_checkpoint(folder / name)]
+        _warn_of_left_out(folder, first_few(left, 8) if left else "")
+    return {*names}
 
 
 @functools.cache
 def _warn_of_left_out(folder: Path, names: str) -> None:
-    log.warning(
-        "%s: not evaluated, as their names have no step, or one that another folder has: %s; rename them, "
-        "or list checkpoints (`checkpoints: [{path: …, step: …}]`)", folder, names,
-    )  # fmt: skip
-
-
-def _check_single(folder: Path, steps: Container[int]) -> None:
-    """Raise CheckpointError if two checkpoints in a folder have one of these steps."""
-    names: dict[int, str] = {}
-    for step, name in named_steps(folder):
-        if step in steps and _is_checkpoint(folder / name):
-            other = names.setdefault(step, name)
-            if (folder / other).resolve() != (folder / name).resolve():
-                raise CheckpointError(
-                    f"{folder}: {other} and {name} are both step {step}; rename one, or list the "
-                    "checkpoints (`checkpoints: [{path: …, step: …}]`)"
-                )
+    if names:
+        log.warning(
+            "%s: not evaluated, as their names have no step, or one that another folder has: %s; rename "
+            "them, %s", folder, names, _LISTED,
+        )  # fmt: skip
 
 
 def _is_checkpoint(path: Path) -> bool:

@@ -1,30 +1,16 @@
-"""Read what a Nanotron checkpoint records about its training.
+"""Read what a Nanotron checkpoint records about its training: config.yaml, checkpoint_metadata.json.
 
-    config.yaml               model.init_method.use_mup, which scales attention
-                              tokenizer.tokenizer_name_or_path (null if not recorded), and its revision
-                              tokens.sequence_length, general.step
-    checkpoint_metadata.json  metas.consumed_tokens_total, since format 1.5; before that
-                              metas.data_stages[].{consumed_train_samples, sequence_length};
-                              in the first formats only metas.consumed_train_samples
-
-Nanotron always writes the first three keys of config.yaml. If one is missing, the file was truncated,
-and its value must not be guessed: with a wrong `use_mup`, scores are wrong by 30 %.
+Nanotron always writes the keys of config.yaml that are required here. If one is missing, the file was
+truncated, and its value must not be guessed: with a wrong `use_mup`, scores are wrong by 30 %.
 """
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, StrictBool
 
-from evaluation.checkpoints.config_files import (
-    exists,
-    parse_json,
-    parse_yaml,
-    read_text,
-    validated,
-)
+from evaluation.checkpoints.config_files import exists, read_table, read_text, validated
 from evaluation.checkpoints.nanotron_classes.base import Count
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.files import file_checksum
@@ -33,6 +19,8 @@ from evaluation.settings.model import Step, Text
 log = logging.getLogger(__name__)
 
 METADATA = "checkpoint_metadata.json"
+
+_Seen = Annotated[int, Field(strict=True, ge=0, lt=2**53)] | None
 
 
 class _InitMethod(BaseModel):
@@ -46,6 +34,7 @@ class _Model(BaseModel):
 
 class _Tokenizer(BaseModel):
     tokenizer_name_or_path: Text | None
+    tokenizer_revision: str | None = None
 
 
 class _Tokens(BaseModel):
@@ -56,27 +45,18 @@ class _General(BaseModel):
     step: Step | None = None
 
 
-class _Content(BaseModel):
-    """The keys of a config.yaml that are read."""
+class Training(BaseModel):
+    """The keys of a config.yaml that are read; `tokenizer` is null after training on ids alone."""
 
     model: _Model
     tokenizer: _Tokenizer | None
     tokens: _Tokens
-    general: _General | None = None
+    general: _General = _General()
 
-
-@dataclass(frozen=True)
-class Training:
-    """A training configuration; `content` is the whole file."""
-
-    content: dict[str, Any]
-    use_mup: bool
-    tokenizer_name: str | None
-    """None for a training on ids, without a tokenizer."""
-    sequence_length: int
-    step: int | None
-    described: dict[str, Any] | None
-    """Its table of the model's configuration."""
+    @property
+    def described(self) -> dict[str, Any] | None:
+        """Its table of the model's configuration."""
+        return self.model.described if isinstance(self.model.described, dict) else None
 
 
 def read_training(folder: Path) -> Training | None:
@@ -87,29 +67,31 @@ def read_training(folder: Path) -> Training | None:
 
 def parse_training(path: Path, text: str) -> Training:
     """Return the training configuration in the text of a config.yaml."""
-    content = parse_yaml(path, text)
+    content = read_table(path, text)
     if not text.endswith("\n"):
         raise IncompleteCheckpoint(
             f"{path}: its last line does not end, so the file was truncated; copy it again, or end the "
             "line if nothing is missing"
         )
-    read = validated(_Content, content, str(path))
-    described = read.model.described
-    return Training(
-        content=content,
-        use_mup=read.model.init_method.use_mup,
-        tokenizer_name=read.tokenizer.tokenizer_name_or_path if read.tokenizer else None,
-        sequence_length=read.tokens.sequence_length,
-        step=read.general.step if read.general else None,
-        described=described if isinstance(described, dict) else None,
-    )
+    return validated(Training, content, str(path))
 
 
-def recorded_revision(content: dict[str, Any] | None) -> str | None:
-    """Return the revision on the hub of the tokenizer that a config.yaml names; None if it names none."""
-    section = (content or {}).get("tokenizer")
-    revision = section.get("tokenizer_revision") if isinstance(section, dict) else None
-    return None if revision is None else str(revision)
+class _DataStage(BaseModel):
+    consumed_train_samples: _Seen = None
+    sequence_length: _Seen = None
+
+
+class _Metas(BaseModel):
+    """Counts of a training: the total since format 1.5, before that those of each data stage, or samples."""
+
+    last_train_step: Any = None
+    consumed_tokens_total: _Seen = None
+    data_stages: list[_DataStage] | None = None
+    consumed_train_samples: _Seen = None
+
+
+class _Metadata(BaseModel):
+    metas: _Metas
 
 
 def consumed_tokens(checkpoint: Path) -> int | None:
@@ -119,13 +101,29 @@ def consumed_tokens(checkpoint: Path) -> int | None:
     """
     path = checkpoint / METADATA
     try:
-        metas = parse_json(path).get("metas") if exists(path) else None
-        tokens = _consumed(metas, checkpoint) if isinstance(metas, dict) else None
+        if not exists(path):
+            return None
+        metas = validated(_Metadata, read_table(path), str(path)).metas
+        tokens = _tokens_of(metas, checkpoint)
     except CheckpointError as error:
         log.warning("tokens seen are not known: %s", error)
         return None
-    is_untrained = isinstance(metas, dict) and metas.get("last_train_step") == 0
-    return tokens if tokens or is_untrained else None
+    return tokens if tokens or metas.last_train_step == 0 else None  # an imported model counts none
+
+
+def _tokens_of(metas: _Metas, folder: Path) -> int | None:
+    if metas.consumed_tokens_total is not None:
+        return metas.consumed_tokens_total
+    stages = metas.data_stages or []
+    if not stages and (training := read_training(folder)):
+        own = {"sequence_length": training.tokens.sequence_length}
+        stages = [_DataStage(consumed_train_samples=metas.consumed_train_samples, **own)]
+    counts = [
+        one.consumed_train_samples * one.sequence_length
+        for one in stages
+        if one.consumed_train_samples is not None and one.sequence_length is not None
+    ]
+    return sum(counts) if stages and len(counts) == len(stages) else None
 
 
 def metadata_state(checkpoint: Path) -> str | None:
@@ -134,27 +132,3 @@ def metadata_state(checkpoint: Path) -> str | None:
         return file_checksum(checkpoint / METADATA)
     except OSError:
         return None
-
-
-def _consumed(metas: dict[str, Any], folder: Path) -> int | None:
-    total = _count(metas.get("consumed_tokens_total"))
-    if total is not None:
-        return total
-    stages = metas.get("data_stages")
-    of_stages = [_consumed_in_stage(stage) for stage in stages] if isinstance(stages, list) else []
-    counts = [count for count in of_stages if count is not None]
-    if of_stages and len(counts) == len(of_stages):
-        return sum(counts)
-    samples, training = _count(metas.get("consumed_train_samples")), read_training(folder)
-    return samples * training.sequence_length if training and samples is not None else None
-
-
-def _consumed_in_stage(stage: Any) -> int | None:
-    if not isinstance(stage, dict):
-        return None
-    samples, length = (_count(stage.get(k)) for k in ("consumed_train_samples", "sequence_length"))
-    return None if samples is None or length is None else samples * length
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**53 else None

@@ -5,8 +5,8 @@ bfloat16, so its logits differ from exact ones by rounding, about 0.5 to 2 %; th
 is misread differ by 16 % or more.
 """
 
+import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import torch
@@ -16,9 +16,9 @@ from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import read_header
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import CheckpointError, ConfigError, NonFiniteError, ScoringError
+from evaluation.errors import CheckpointError, NonFiniteError, ScoringError, one_line
 from evaluation.files import write_json
-from evaluation.processes import NotStarted, PythonProgram
+from evaluation.processes import environment
 
 NANOTRON_TOLERANCE = 0.05
 """Relative L2 error: above the rounding of bfloat16, below the error of any misread checkpoint."""
@@ -47,36 +47,26 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
         CheckpointError: The reference does not fit.
         NonFiniteError: Logits are NaN or infinite.
     """
-    tensors = _read_reference(checkpoint, reference)
-    ids, positions = tensors["input_ids"].long(), tensors.get("position_ids")
+    read_header(reference)
+    tensors, rows = load_file(reference), checkpoint.vocab_size
+    ids, positions = tensors.get("input_ids"), tensors.get("position_ids")
+    kinds = [key for key in ("logits", "logits_causal") if key in tensors]
+    if (
+        ids is None
+        or not kinds
+        or ids.is_floating_point()
+        or not 0 <= int(ids.min()) <= int(ids.max()) < rows
+        or any(t.shape[:2] != ids.shape for t in tensors.values())
+        or any(not 0 < tensors[key].shape[-1] <= rows for key in kinds)
+    ):
+        raise CheckpointError(
+            f"{reference}: expected `input_ids` (B, T) below {rows}, with `logits` or `logits_causal` (B, T, "
+            f"V) and `position_ids` (B, T); store the logits of {checkpoint.path} for ids of its tokenizer"
+        )
     model = load_model(checkpoint, dtype=torch.float32)
     masks = checkpoint.kind == "huggingface" or checkpoint.architecture.heeds_documents
     places = {"logits": positions if masks else None, "logits_causal": None}
-    return {
-        key: _error(model, ids, place, tensors[key], reference)
-        for key, place in places.items()
-        if key in tensors
-    }
-
-
-def _read_reference(checkpoint: Checkpoint, reference: Path) -> dict[str, torch.Tensor]:
-    read_header(reference)
-    tensors, rows = load_file(reference), checkpoint.vocab_size
-    ids = tensors.get("input_ids", torch.empty(0))
-    logits = [tensors[key] for key in ("logits", "logits_causal") if key in tensors]
-    like_ids = [tensors.get("position_ids", ids).shape, *(values.shape[:2] for values in logits)]
-    is_real = logits and all(values.is_floating_point() for values in logits)
-    if not (is_real and ids.ndim == 2 and ids.numel() and not ids.is_floating_point()):
-        problem = "it lacks `input_ids`, integers of shape (batch, length), or real `logits`"
-    elif ids.min() < 0 or ids.max() >= rows:
-        problem = f"`input_ids` holds {int(ids.min())} to {int(ids.max())}, but the embedding has {rows} rows"
-    elif {*like_ids} != {ids.shape} or not all(0 < values.shape[-1] <= rows for values in logits):
-        problem = f"its shapes are not those of `input_ids` {tuple(ids.shape)} and of {rows} rows"
-    else:
-        return tensors
-    raise CheckpointError(
-        f"{reference}: {problem}; store the logits of {checkpoint.path} for ids of its tokenizer"
-    )
+    return {key: _error(model, ids.long(), places[key], tensors[key], reference) for key in kinds}
 
 
 @torch.inference_mode()
@@ -115,19 +105,13 @@ def _documents(positions: torch.Tensor) -> dict[str, torch.Tensor]:
 def nanotron_errors(checkpoint: Checkpoint, python: Path) -> dict[str, float]:
     """Return `relative_errors` against the logits of Nanotron's own code for random ids."""
     check_complete(checkpoint)
-    if checkpoint.kind != "nanotron" or checkpoint.architecture.config_class is None:
+    if checkpoint.kind != "nanotron" or not checkpoint.architecture.is_built:
         raise CheckpointError(
-            f"{checkpoint.path}: today's Nanotron cannot build its model; compare it with stored logits "
-            "(`--reference`)"
+            f"{checkpoint.path}: Nanotron cannot build its model; use --reference with logits of its trainer"
         )
-    with tempfile.TemporaryDirectory(prefix="nanotron-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="nanotron-") as name:
         write_request(checkpoint, Path(name))
-        written = run_nanotron(python, Path(name))
-        try:
-            return relative_errors(checkpoint, written)
-        except CheckpointError as error:
-            what = str(error).replace(str(written), "the logits of Nanotron's code")
-            raise ScoringError(f"--against nanotron: {what}") from None
+        return relative_errors(checkpoint, run_nanotron(python, Path(name)))
 
 
 def write_request(checkpoint: Checkpoint, folder: Path) -> None:
@@ -145,7 +129,7 @@ def write_request(checkpoint: Checkpoint, folder: Path) -> None:
     config = {"rope_interleaved": True, "rope_theta": 10_000.0, **checkpoint.model_config}
     request = {
         "checkpoint": str(checkpoint.path.absolute()),
-        "config_class": arch.config_class,
+        "config_class": f"{type(arch).__name__}Config",
         "heeds_documents": arch.heeds_documents,
         "model_config": config,
         "use_mup": arch.mup,
@@ -155,18 +139,18 @@ def write_request(checkpoint: Checkpoint, folder: Path) -> None:
 
 
 def run_nanotron(python: Path, folder: Path) -> Path:
-    """Run Nanotron's program; return its logits, or raise ConfigError or ScoringError."""
-    ends, module = time.monotonic() + _SECONDS, "evaluation.checkpoints.nanotron_program"
-    program = PythonProgram(
-        python, module, (str(folder),), folder, {"TOKENIZERS_PARALLELISM": "false"}
-    )
+    """Run Nanotron's program; return its logits, or raise ScoringError."""
+    command = [str(python), "-m", "evaluation.checkpoints.nanotron_program", str(folder)]
+    output = folder / "logits.safetensors"
     try:
-        ended = program.run(lambda: time.monotonic() < ends)
-    except NotStarted as error:
-        raise ConfigError(f"--python {python}: cannot be run ({error}); name another") from None
-    if ended.code != 0 or not (folder / "logits.safetensors").is_file():
+        done = subprocess.run(command, env=environment(), capture_output=True, timeout=_SECONDS)
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        told = f"exit code {done.returncode} {''.join(lines[-1:])[:300]}"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        told = one_line(error)
+    if not output.is_file():
         raise ScoringError(
-            f"--against nanotron: {python} wrote no logits: it {ended}; by --python name the Python of an "
-            "environment that has Nanotron, on a node with a GPU"
+            f"--against nanotron: {python} wrote no logits ({told}); by --python name the "
+            "Python of an environment that has Nanotron, on a node with a GPU"
         )
-    return folder / "logits.safetensors"
+    return output

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
+from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits, other_end
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.commands import Commands, add_configured, add_json, chosen_plans, print_json
@@ -196,6 +196,8 @@ def _checkpoint(subject: Subject) -> Problem | None:
         if not plan.stage.command:  # an external program has its own requirements
             check_agreement(plan, checkpoint, is_bridge=subject.role == "bridge")
             check_tokenizer_fits(checkpoint, _vocabulary(plan))
+            if told := other_end(plan, checkpoint):
+                return Problem(f"{subject.label}: {told}", is_warning=True)
     except EvaluationError as error:
         return Problem(f"{subject.label}: {error}")
     except OSError as error:

@@ -52,7 +52,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _prefill(options: argparse.Namespace) -> int:
     """Make all caches of some stages, or single entries."""
-    from evaluation.checkpoints.agreement import unknown_tokenizers
+    from evaluation.checkpoints.agreement import tokenizer_warnings
 
     plans = configured_plans(options)
     chosen = [*chosen_plans(options, plans).values()]
@@ -62,10 +62,10 @@ def _prefill(options: argparse.Namespace) -> int:
     failed = dict[str, EvaluationError]()
     told = set[Path]()
     for plan in chosen:
-        if asked is None and (warning := unknown_tokenizers(plan, plans)):
-            log.warning("%s", warning)
         if asked is None:
             _prefill_tokenizer(plan, told)
+            for warning in tokenizer_warnings(plan, plans):
+                log.warning("%s", warning)
         for error in [] if options.tokenizer else _prefill_stage(plan, asked):
             failed.setdefault(str(error), error)  # an entry that several stages share fails in each
     if len(failed) == 1:

@@ -2,34 +2,20 @@
 
 If `steps` is a list, it counts whether its steps are on disk or not. `all` and `every: N` mean the
 steps on disk, and deleted ones that were scored as the configuration asks for now. Deleted steps that
-were scored otherwise can neither be compared with the others nor scored again, so they are left out. So
-are those that another training saved, which was restarted in the same folder; a warning names them.
+were scored otherwise can neither be compared with the others nor scored again, so they are left out.
 """
 
-import functools
-import logging
-from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject, find_steps, step_subject
-from evaluation.checkpoints.trainings import (
-    TrainingId,
-    latest_step,
-    leftovers,
-    recorded_training,
-    training_id,
-)
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CheckpointError
-from evaluation.records import FOLDER, read_record
+from evaluation.records import FOLDER
 from evaluation.settings.config import Config
-from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stage
 from evaluation.settings.requested_steps import is_requested
 from evaluation.settings.steps import step_named
-
-log = logging.getLogger(__name__)
 
 
 def with_known_steps(config: Config) -> Config:
@@ -68,36 +54,7 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
     plan = plan_stage(config, name)
     outdated = Outdated({name: plan})
     kept = [step for step in absent if is_retained(step_subject(plan, step), outdated)]
-    return tuple(sorted([*steps, *_of_this_training(plan, steps, kept)]))
-
-
-def _of_this_training(plan: StagePlan, on_disk: Sequence[int], deleted: list[int]) -> list[int]:
-    """Return the deleted steps without those that another training saved; log these."""
-    if not on_disk or not deleted:
-        return deleted
-    latest = latest_step(Path(plan.stage.checkpoints))
-    present: dict[int, TrainingId | None] = dict.fromkeys(on_disk)
-    newest = latest if latest in present else max(present)
-    present[newest] = training_id(plan.checkpoint(newest))
-    others = leftovers(present, {step: _recorded(plan, step) for step in deleted}, latest)
-    if others:
-        _warn_of_leftovers(plan.name, plan.stage.checkpoints, tuple(sorted(others)))
-    return [step for step in deleted if step not in others]
-
-
-def _recorded(plan: StagePlan, step: int) -> TrainingId | None:
-    record = read_record(plan.step_folder(step), SCORE)
-    return recorded_training(record.about.get("training")) if record else None
-
-
-@functools.cache
-def _warn_of_leftovers(stage: str, folder: str, steps: tuple[int, ...]) -> None:
-    """Warn once, however often a configuration is read."""
-    log.warning(
-        "stages.%s: results of step %s are left out: another training saved them in %s than the steps "
-        "there now; if it is the same one, list `steps`",
-        stage, ", ".join(map(str, steps)), folder,
-    )  # fmt: skip
+    return tuple(sorted([*steps, *kept]))
 
 
 def is_retained(subject: Subject, outdated: Outdated) -> bool:

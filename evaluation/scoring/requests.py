@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
-from evaluation.checkpoints.training import recorded_revision
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
 from evaluation.scoring.engine.backend import EngineBackend
@@ -145,7 +144,7 @@ def _prefix_token(tokenizer: LoadedTokenizer | None) -> int | None:
 
 
 def _tokenizer(name: str | None, checkpoint: Checkpoint) -> LoadedTokenizer:
-    revision = None if name else recorded_revision(checkpoint.training_config)
+    revision = None if name else checkpoint.tokenizer_revision
     if name is None and checkpoint.kind == "huggingface":
         name = str(checkpoint.path)
     name = name or checkpoint.tokenizer_name

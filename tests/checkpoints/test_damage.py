@@ -185,13 +185,6 @@ def test_a_writer_at_work_is_noticed(folder: Path, monkeypatch: pytest.MonkeyPat
         check_complete(checkpoint)
 
 
-def test_latest_txt_vouches_for_a_fresh_step(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder.parent / "latest.txt").write_text("7")
-    norm(folder).write_bytes(norm(folder).read_bytes())
-    monkeypatch.setattr("time.sleep", lambda _: pytest.fail("looked twice"))
-    check_complete(open_checkpoint(folder.parent))
-
-
 @pytest.mark.parametrize("change", ["added", "deleted", "replaced", "configuration"])
 def test_changed_between_opening_and_loading(folder: Path, change: str) -> None:
     checkpoint = open_checkpoint(folder)
@@ -206,11 +199,3 @@ def test_changed_between_opening_and_loading(folder: Path, change: str) -> None:
     for look in (check_complete, load_model):
         with pytest.raises(IncompleteCheckpoint, match="changed since it was opened"):
             look(checkpoint)
-
-
-@pytest.mark.parametrize("content", ["9" * 300, "", "../7", "7\0", "٧"])
-def test_odd_names_of_the_latest_step(folder: Path, content: str) -> None:
-    latest = folder.parent / "latest.txt"
-    latest.write_text(content)
-    with pytest.raises(CheckpointError, match=r"latest\.txt: .* is not a step"):
-        open_checkpoint(folder.parent)

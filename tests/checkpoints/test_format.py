@@ -7,34 +7,13 @@ from typing import Any
 
 import pytest
 
-from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import find_steps
 from evaluation.checkpoints.training import METADATA, consumed_tokens
-from evaluation.errors import CheckpointError, IncompleteCheckpoint
+from evaluation.errors import CheckpointError
 from evaluation.settings.requested_steps import StepInterval
 from tests.checkpoints.damage import training
-from tests.checkpoints.nanotron import llama, make_checkpoint
 from tests.conftest import ROOT
 from tests.histories.warm import run_python, well
-
-
-def test_parent_by_its_latest_txt(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "10", llama())
-    make_checkpoint(tmp_path / "20", llama())
-    (tmp_path / "latest.txt").write_text("10\n")
-    assert open_checkpoint(tmp_path).path == tmp_path / "10"
-    (tmp_path / "latest.txt").write_text("30")
-    with pytest.raises(IncompleteCheckpoint, match="30"):
-        open_checkpoint(tmp_path)
-
-
-def test_a_step_of_a_stage_is_a_folder_itself(tmp_path: Path) -> None:
-    """As for a bridge, whatever `latest.txt` in it names."""
-    make_checkpoint(tmp_path / "10/20", llama())
-    (tmp_path / "10/latest.txt").write_text("20")
-    assert open_checkpoint(tmp_path / "10").step == 20
-    with pytest.raises(CheckpointError, match="10: not a checkpoint"):
-        open_checkpoint(tmp_path / "10", follow_latest=False)
 
 
 def make_step(folder: Path, config: str = "model_config.json") -> None:
@@ -59,10 +38,6 @@ def test_steps_on_disk(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no such folder"):
         find_steps(tmp_path / "absent", "all")
     assert find_steps(tmp_path / "absent", (1, 2)) == (1, 2)
-    make_step(tmp_path / "20261123102030400500")  # a time, not a step
-    for steps in ("all", StepInterval(every=20)):
-        with pytest.raises(CheckpointError, match="20261123102030400500: no step is larger"):
-            find_steps(tmp_path, steps)
 
 
 def test_reading_the_format_imports_no_torch() -> None:
@@ -108,7 +83,7 @@ def test_what_cannot_be_read_stops_nothing(
     (tmp_path / METADATA).write_bytes(content)
     with caplog.at_level(logging.WARNING):
         assert consumed_tokens(tmp_path) is None
-    assert (METADATA in caplog.text) == (content != b'{"metas": 1}')
+    assert METADATA in caplog.text
 
 
 def test_a_trainers_own(shared: Path) -> None:

@@ -14,7 +14,7 @@ from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.inspect import describe
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
+from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from tests.checkpoints.damage import config, damage
 from tests.checkpoints.huggingface import NEOX, SIZES, logits, save_model
 from tests.prefill.plans import make_plan
@@ -99,7 +99,7 @@ def test_pickled_weights_are_refused(tmp_path: Path) -> None:
     with pytest.raises(IncompleteCheckpoint, match=r"model\.safetensors"):
         open_checkpoint(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
-    with pytest.raises(UnsupportedCheckpoint, match="never opened"):
+    with pytest.raises(IncompleteCheckpoint, match="no other weights are read"):
         open_checkpoint(tmp_path)
 
 

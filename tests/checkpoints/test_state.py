@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.checkpoints import state
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.state import checkpoint_state, folder_state, is_left_of
@@ -111,7 +110,7 @@ def test_deleted_file_by_file(tmp_path: Path) -> None:
     assert not is_left_of(("0",), None)
 
 
-def test_links_to_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_to_everything(tmp_path: Path) -> None:
     """Links are not followed out of a checkpoint, nor in circles, and any look ends."""
     folder = tmp_path / "10"
     make_checkpoint(folder, llama())
@@ -122,5 +121,3 @@ def test_links_to_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (folder / "model/circle").symlink_to(folder)
     assert checkpoint_state(folder) == before
     assert folder_state(folder) not in (whole, "")
-    monkeypatch.setattr(state, "MOST_FILES", 5)
-    assert len(checkpoint_state(folder)) <= 10

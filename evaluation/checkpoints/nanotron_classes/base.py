@@ -56,15 +56,12 @@ class NanotronModel(BaseModel):
     """The configuration of a model: everything that shapes its weights or its forward pass."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    label: ClassVar[str]
-    marker: ClassVar[str]
-    """The key that is true in its configurations, such as `is_llama_config`."""
     heeds_documents: ClassVar[bool] = False
     """Whether Nanotron's own code separates the documents of a row."""
     heeds_mup: ClassVar[bool] = False
     """Whether `use_mup` of config.yaml changes what it computes."""
-    config_class: ClassVar[str | None] = None
-    """Nanotron's class of the configuration; None if today's Nanotron cannot build the model."""
+    is_built: ClassVar[bool] = True
+    """Whether today's Nanotron can build the model."""
     ignored: ClassVar[frozenset[str]] = TRAINING_KEYS
 
     vocab_size: Count
@@ -88,15 +85,17 @@ class NanotronModel(BaseModel):
     def _without_ignored(cls, table: dict[Any, Any]) -> dict[Any, Any]:
         is_off = table.get(f"{_LOSS}enabled") is False
 
-        def counts(key: str) -> bool:
-            is_marker = key.startswith("is_") and key.endswith("_config")
+        def is_ignored(key: Any) -> bool:
+            is_marker = str(key).startswith("is_") and str(key).endswith("_config")
             is_default = key in _NULL_IS_DEFAULT and table[key] is None
-            is_loss = is_off and key.startswith(_LOSS)
-            return not (key in cls.ignored or is_marker or is_default or is_loss)
+            return (
+                key in cls.ignored
+                or is_marker
+                or is_default
+                or (is_off and str(key).startswith(_LOSS))
+            )
 
-        return {
-            key: value for key, value in table.items() if not isinstance(key, str) or counts(key)
-        }
+        return {key: value for key, value in table.items() if not is_ignored(key)}
 
     @model_validator(mode="after")
     def _check_heads(self) -> "NanotronModel":
@@ -129,11 +128,6 @@ class NanotronModel(BaseModel):
     def qkv_bias(self) -> bool:
         """Whether the projections of queries, keys and values have biases."""
         return False
-
-    @property
-    def sliding_window(self) -> int | None:
-        """Tokens that a token attends to in a layer with RoPE, itself included; None: all."""
-        return None
 
     @property
     def expert_sizes(self) -> tuple[int, int, int] | None:

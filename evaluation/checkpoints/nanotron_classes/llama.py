@@ -25,10 +25,7 @@ from evaluation.checkpoints.nanotron_classes.base import (
 class Llama(NanotronModel):
     """Nanotron's LlamaConfig."""
 
-    label: ClassVar[str] = "Llama"
-    marker: ClassVar[str] = "is_llama_config"
     heeds_mup: ClassVar[bool] = True
-    config_class: ClassVar[str | None] = "LlamaConfig"
     ignored: ClassVar[frozenset[str]] = TRAINING_KEYS | {"attention_bias"}
 
     intermediate_size: Count

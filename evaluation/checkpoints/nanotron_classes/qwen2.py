@@ -57,11 +57,8 @@ class Experts(BaseModel):
 class Qwen2(Llama):
     """Nanotron's Qwen2Config."""
 
-    label: ClassVar[str] = "Qwen2"
-    marker: ClassVar[str] = "is_qwen2_config"
     heeds_documents: ClassVar[bool] = True
     heeds_mup: ClassVar[bool] = False
-    config_class: ClassVar[str | None] = "Qwen2Config"
     ignored: ClassVar[frozenset[str]] = TRAINING_KEYS - _WINDOW_KEYS
 
     attention_bias: Flag = False

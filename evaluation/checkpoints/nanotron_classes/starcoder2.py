@@ -12,7 +12,6 @@ from evaluation.checkpoints.mapping import Target, TensorSource, whole_tensor
 from evaluation.checkpoints.nanotron_classes.base import (
     TRAINING_KEYS,
     Count,
-    Flag,
     NanotronModel,
     Number,
     TransformersModel,
@@ -21,21 +20,15 @@ from evaluation.checkpoints.nanotron_classes.base import (
 _TRAINING = frozenset(
     "attention_softmax_in_fp32 attn_pdrop embd_pdrop resid_pdrop scale_attention_softmax_in_fp32".split()
 )
-_REQUIRED = {
-    "grouped_query": True,
-    "multi_query": False,
-    "use_rotary_embeddings": True,
-    "use_position_embeddings": False,
-    "scale_attn_weights": True,
-}
+_ALWAYS = frozenset("grouped_query use_rotary_embeddings scale_attn_weights".split())
+_NEVER = frozenset("multi_query use_position_embeddings".split())
 
 
 class Starcoder2(NanotronModel):
     """Nanotron's Starcoder2Config, which today's Nanotron cannot build."""
 
-    label: ClassVar[str] = "Starcoder2"
-    marker: ClassVar[str] = "is_starcoder2_config"
-    ignored: ClassVar[frozenset[str]] = TRAINING_KEYS | _TRAINING
+    is_built: ClassVar[bool] = False
+    ignored: ClassVar[frozenset[str]] = TRAINING_KEYS | _TRAINING | _ALWAYS | _NEVER
 
     intermediate_size: Count = Field(default_factory=lambda read: 4 * read["hidden_size"])
     kv_heads: Count = Field(alias="num_kv_heads")
@@ -43,20 +36,15 @@ class Starcoder2(NanotronModel):
     norm_eps: Number = Field(1e-5, alias="layer_norm_epsilon")
     tied_embeddings: Literal[True] = Field(True, alias="tie_word_embeddings")
     rope_interleaved: Literal[False] = False
-    grouped_query: Flag = True
-    multi_query: Flag = False
-    use_rotary_embeddings: Flag = True
-    use_position_embeddings: Flag = False
-    scale_attn_weights: Flag = True
     sliding_window_size: Count | None = None
     global_attn_layers: Any = None
 
     @model_validator(mode="before")
     @classmethod
     def _check_kind(cls, table: dict[Any, Any]) -> dict[Any, Any]:
-        for key, value in _REQUIRED.items():
-            if table.get(key, value) is not value:
-                raise Unrepresentable(f"`{key}: {str(not value).lower()}`")
+        for key in (_ALWAYS | _NEVER) & table.keys():
+            if table[key] is not (key in _ALWAYS):
+                raise Unrepresentable(f"`{key}: {str(table[key]).lower()}`")
         if table.get("sliding_window_size") is not None and table.get("global_attn_layers"):
             raise Unrepresentable("`sliding_window_size` together with `global_attn_layers`")
         return table
@@ -67,14 +55,9 @@ class Starcoder2(NanotronModel):
         return True
 
     @property
-    def sliding_window(self) -> int | None:
-        """Tokens that a token attends to, itself included; None: all."""
-        return self.sliding_window_size
-
-    @property
     def transformers_model(self) -> TransformersModel:
         """The model of transformers that computes the same."""
-        config = {"norm_epsilon": self.norm_eps, "sliding_window": self.sliding_window}
+        config = {"norm_epsilon": self.norm_eps, "sliding_window": self.sliding_window_size}
         return TransformersModel(class_name="Starcoder2ForCausalLM", config=config)
 
     def parameters(self) -> dict[str, TensorSource]:
