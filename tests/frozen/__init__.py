@@ -1,7 +1,7 @@
-"""Numbers of a checkout, frozen, and compared with those of another: a redesign must keep them.
+"""Frozen numbers of a checkout, compared with those of another: a redesign must keep them.
 
-    python -m tests.frozen write FOLDER --from CHECKOUT      # make inputs, and keep the numbers of a checkout
-    python -m tests.frozen compare FOLDER --from CHECKOUT    # run another on them; 1 if any differs
+    python -m tests.frozen compare FOLDER --from CHECKOUT    # run one on the frozen inputs; 1 if any differs
 
+The tag `frozen` has the program that makes FOLDER: `python -m tests.frozen write FOLDER --from CHECKOUT`.
 Nothing here imports the package. `checkout.py` is all that knows where a checkout has what.
 """

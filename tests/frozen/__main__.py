@@ -1,7 +1,6 @@
-"""`python -m tests.frozen write|compare FOLDER --from CHECKOUT [--expected FILE]`."""
+"""`python -m tests.frozen compare FOLDER --from CHECKOUT [--expected FILE]`."""
 
 import argparse
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,14 +10,13 @@ import torch
 
 from tests.frozen.checkout import Checkout, read_jsonl, write_jsonl
 from tests.frozen.differences import SHOWN, Numbers, differences, expected, largest, unexpected
-from tests.frozen.inputs import make
 from tests.frozen.numbers import PARTS, make_part
 
 
 def main() -> int:
-    """Write inputs and numbers, or compare another checkout's; return 1 if any differs unexpectedly."""
+    """Compare a checkout's numbers with the frozen ones; return 1 if any differs unexpectedly."""
     parser = argparse.ArgumentParser(prog="python -m tests.frozen", description=__doc__)
-    parser.add_argument("act", choices=("write", "compare"))
+    parser.add_argument("act", choices=("compare",))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--from", dest="checkout", type=Path, required=True)
     parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS), help="only these")
@@ -28,15 +26,6 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(1)  # whatever else the machine does
     folder, root = options.folder.absolute(), options.checkout.absolute()
-    if options.act == "write":
-        checkout = Checkout(root, folder / "before")
-        if not (folder / "completions.jsonl.gz").is_file():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            make(folder, checkout)
-        for part in options.part:
-            write_jsonl(folder / f"{part}.jsonl.gz", make_part(part, folder, checkout))
-        return 0
     code = 0
     for part in options.part:
         now = make_part(part, folder, Checkout(root, folder / "now"))

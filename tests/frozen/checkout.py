@@ -121,27 +121,10 @@ class Checkout:
 
 def loglikelihood(checkpoint: Path, requests: Path, output: Path, *tokenizer: str) -> list[str]:
     """Return the command that scores a file of requests."""
-    files = [
-        "--requests",
-        str(requests),
-        "--output",
-        str(output),
-        "--dtype",
-        "float32",
-        "--max-length",
-        "256",
-    ]
     named = [word for name in tokenizer for word in ("--tokenizer", name)]
-    return [
-        "loglikelihood",
-        str(checkpoint),
-        *files,
-        *named,
-        "--dtype",
-        "float32",
-        "--max-length",
-        "256",
-    ]
+    files = ["--requests", str(requests), "--output", str(output)]
+    kinds = ["--dtype", "float32", "--max-length", "256"]
+    return ["loglikelihood", str(checkpoint), *files, *named, *kinds]
 
 
 def scores(output: Path) -> list[tuple[float, bool]]:

@@ -16,19 +16,8 @@ from tests.frozen.checkout import SHARED, Checkout, loglikelihood, read_jsonl, s
 Line = tuple[str, str, Any]
 """Kind (which decides what is equal), key, value."""
 
-WALL = (
-    "seconds",
-    "per_second",
-    "time",
-    "created",
-    "duration",
-    "memory",
-    "version",
-    "versions",
-    "commit",
-    "host",
-    "path",
-    "folder",
+WALL = tuple(
+    "seconds per_second time created duration memory version versions commit host path folder".split()
 )
 """Words in keys of what is no number of a model: when, where and by what it was made."""
 

@@ -18,7 +18,6 @@ from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import load_suite
 from evaluation.settings.verifiers import Verifier
 from evaluation.verification.golds import check_golds
-from evaluation.verification.verdicts import Verdict
 from tests.conftest import ROOT
 from tests.tables import cases, sample
 
@@ -53,16 +52,6 @@ def test_golds_that_are_refused(verifier: dict[str, Any], golds: list[Any], name
         check_golds("maths", task(verifier), documents(*golds), limits=FEW)
     assert str(caught.value).startswith("generation_tasks.maths: ")
     assert "\n" not in str(caught.value)
-
-
-def test_a_verifier_that_fails_is_no_fault_of_the_golds(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(jobs: list[Any], **_: Any) -> Any:
-        return ((number, Verdict(credit=None, reason="it died")) for number in range(len(jobs)))
-
-    monkeypatch.setattr("evaluation.verification.golds.verify_all", fails)
-    said = r"has no verdict on 2 of 2 gold answers .*q/0: it died\); mend"
-    with pytest.raises(SourceError, match=said):
-        check_golds("maths", task({"kind": "boxed"}), documents("1", "2"), limits=LIMITS)
 
 
 BASE, CHAT = (
@@ -121,17 +110,3 @@ def test_every_solution_of_math_verifies(shared: Path) -> None:
     name = "math_hendrycks_minerva"
     solutions = [row["solution"] for row in sample(4, rows(shared, "math_500_minerva"))]
     check_golds(name, TASKS[name], documents(*solutions), limits=LIMITS)
-
-
-def test_few_shot_prompts_are_the_standard_ones(shared: Path) -> None:
-    names = ("gsm8k_4shot", "math_500_minerva", "mbpp")
-    gsm8k, minerva, mbpp = (str(prompts(shared, name)[0].turns) for name in names)
-    assert gsm8k.startswith("Question: There are 15 trees in the grove.")
-    assert " So there must have been 21 - 15 = 6.\n#### 6\n\nQuestion: If there are 3" in gsm8k
-    assert gsm8k.count("\nAnswer:") == 5
-    assert gsm8k.endswith("at the farmers' market?\nAnswer:")
-    assert minerva.count("I hope it is correct.\n\nProblem:\n") == 4
-    assert minerva.endswith("\n\nSolution:")
-    assert mbpp.count("[BEGIN]\n") == 4
-    assert mbpp.count("\n[DONE]\n\nYou are an expert") == 3
-    assert mbpp.endswith("\n[BEGIN]\n")

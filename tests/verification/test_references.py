@@ -1,13 +1,15 @@
-"""Verdicts against those of two harnesses, made by `make_references.py` in environments of theirs.
+"""Verdicts are those of lm-evaluation-harness 0.4.13 and lighteval 0.13.0, from environments of theirs.
 
-Every completion of every row is compared where EVAL_ALL_REFERENCES is set, else every sixteenth row.
+A line of `references.jsonl.gz` is a document, and completions with the verdicts by metric: right (1) or
+wrong (0), of several instructions the number followed in base 36. The completions are golds in several
+formats, near misses, hostile texts, and 200 tokens each of SmolLM2-135M-Instruct. Where a metric of
+theirs misreads (docs/upstream_faults.md), it is left out.
 """
 
 import gzip
-import itertools
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,11 @@ import pytest
 from evaluation.settings.verifiers import Boxed, IFBench, IFEval, MathVerify, Minerva, Verifier
 from evaluation.verification import nltk_data
 from evaluation.verification.pool import VerifierJob, verify_all
-from tests.verification.make_references import DIGITS, LEVELS, cases
 from tests.verification.test_verifiers import FLEXIBLE, STRICT
 
-HERE = Path(__file__).parent
-EVERY = 1 if "EVAL_ALL_REFERENCES" in os.environ else 16
-
 MATH = MathVerify(kind="math_verify")
-OF_LEVELS = {level: dict(zip(("level", "mode"), level.split("_"), strict=True)) for level in LEVELS}
+LEVELS = ("prompt_strict", "instruction_strict", "prompt_loose", "instruction_loose")
+KEYS = {level: dict(zip(("level", "mode"), level.split("_"), strict=True)) for level in LEVELS}
 VERIFIERS: Mapping[str, Mapping[str, Verifier]] = {
     "gsm8k": {"strict-match": STRICT, "flexible-extract": FLEXIBLE, "extractive_match": MATH},
     "math_500": {
@@ -32,76 +31,40 @@ VERIFIERS: Mapping[str, Mapping[str, Verifier]] = {
         "math_verify": MATH,
         "extractive_match": MATH,
     },
-    "ifeval": {
-        name: IFEval.model_validate({"kind": "ifeval", **keys}) for name, keys in OF_LEVELS.items()
-    },
-    "ifbench": {
-        name: IFBench.model_validate({"kind": "ifbench", **keys})
-        for name, keys in OF_LEVELS.items()
-    },
+    "ifeval": {n: IFEval.model_validate({"kind": "ifeval", **KEYS[n]}) for n in LEVELS},
+    "ifbench": {n: IFBench.model_validate({"kind": "ifbench", **KEYS[n]}) for n in LEVELS},
 }
 """Ours, by the task and the metric of theirs."""
 
-KNOWN = {
-    # It reads `\\text{east}+ 0` as `\\text{east}`, `x=5,5` as `x=5`, and not `x = 10` as 10, where
-    # math-verify's newer parser does otherwise.
-    ("lighteval", "math_500", "extractive_match"): {"doubled", "two boxes", "final with equation"}
-}
-"""Completions on which we differ, by the judge, the task and the metric of theirs."""
+
+def read_documents() -> dict[str, list[dict[str, Any]]]:
+    documents = defaultdict(list)
+    packed = Path(__file__).with_name("references.jsonl.gz").read_bytes()
+    for line in gzip.decompress(packed).splitlines():
+        row = json.loads(line)
+        documents[row["task"]].append(row)
+    return documents
 
 
-def records(judge: str) -> Iterator[dict[str, str]]:
-    with gzip.open(HERE / f"references_{judge}.jsonl.gz", "rt") as lines:
-        yield from map(json.loads, lines)
-
-
-def document(task: str, row: dict[str, Any]) -> dict[str, Any]:
-    if task == "gsm8k":
-        return {"gold": row["answer"].split("#### ")[1]}
-    if task == "math_500":
-        return {"gold": row["solution"]}
-    arguments = {"instruction_ids": row["instruction_id_list"], "arguments": row["kwargs"]}
-    return {"prompt": row["prompt"], **arguments}
-
-
-def can_be_judged(row: dict[str, Any], missing: set[str]) -> bool:
+def can_be_judged(document: dict[str, Any], missing: set[str]) -> bool:
     """False for instructions whose data of NLTK is not on this machine."""
-    needed = (nltk_data.NEEDED_BY.get(name, ()) for name in row.get("instruction_id_list", []))
+    needed = [nltk_data.NEEDED_BY.get(name, ()) for name in document.get("instruction_ids", [])]
     return missing.isdisjoint(resource for resources in needed for resource in resources)
 
 
-def is_misread(judge: str, task: str, row: dict[str, Any]) -> bool:
-    """Of two solutions of GSM8K, lighteval takes a number from the middle for the gold answer."""
-    golds = ("33.333...%", "$<<4+2=6.00>>6.00")
-    return (judge, task) == ("lighteval", "gsm8k") and any(gold in row["answer"] for gold in golds)
-
-
 @pytest.mark.parametrize("task", VERIFIERS)
-def test_same_verdicts(task: str, shared: Path, nltk_folder: Path) -> None:
-    theirs = {
-        (judge, record["metric"]): record["verdicts"]
-        for judge in ("lm_eval", "lighteval")
-        for record in records(judge)
-        if record["task"] == task
-    }
+def test_same_verdicts(task: str, nltk_folder: Path) -> None:
     missing = set(nltk_data.missing(nltk_folder, nltk_data.RESOURCES))
-    chosen = [
-        (place, row, name, completion)
-        for place, (number, row, name, completion) in enumerate(cases(shared, task))
-        if number % EVERY == 0 and can_be_judged(row, missing)
-    ]
-    assert len(chosen) > 100
-    jobs: list[VerifierJob] = [
-        (VERIFIERS[task][metric], document(task, row), completion)
-        for _, metric in theirs
-        for _, row, _, completion in chosen
-    ]
-    found = dict(verify_all(jobs, workers=2, seconds=60, nltk_data=nltk_folder))
-    compared = itertools.product(theirs.items(), chosen)
-    for number, (((judge, metric), line), (place, row, name, completion)) in enumerate(compared):
-        if name in KNOWN.get((judge, task, metric), ()) or is_misread(judge, task, row):
-            continue
-        verdict = found[number]
-        assert verdict.credit is not None, (metric, completion, verdict)
-        mine = DIGITS[round(verdict.credit * verdict.weight)]
-        assert mine == line[place], (judge, metric, name, row, completion, verdict)
+    jobs: list[VerifierJob] = []
+    theirs = []
+    for row in read_documents()[task]:
+        for completion, verdicts in row["completions"] * can_be_judged(row["document"], missing):
+            for metric, verdict in verdicts.items():
+                ours = VERIFIERS[task][metric.removeprefix("lighteval ")]
+                jobs.append((ours, row["document"], completion))
+                theirs.append((metric, int(verdict, 36)))
+    assert len(jobs) > 200
+    for number, verdict in verify_all(jobs, workers=2, seconds=60, nltk_data=nltk_folder):
+        assert verdict.credit is not None, (jobs[number], verdict)
+        credit = round(verdict.credit * verdict.weight)
+        assert credit == theirs[number][1], (theirs[number], jobs[number][2], verdict)

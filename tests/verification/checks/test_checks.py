@@ -10,8 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from evaluation.checks.declared import CHECKS
 from evaluation.settings.checks import Check
-from evaluation.verification.checks.registry import named, verify_check
-from tests.tables import EVERYTHING, cases, sample, table
+from evaluation.verification.checks.registry import verify_check
+from tests.tables import EVERYTHING, cases, table
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
 ALL = [CHECK.validate_python(case["check"]) for case in table("verification/checks/check_cases")]
@@ -45,12 +45,6 @@ def test_a_wrong_check_is_refused(check: dict[str, Any], message: str) -> None:
         CHECK.validate_python(check)
 
 
-def test_checks_of_one_name_are_numbered() -> None:
-    checks = [CHECK.validate_python({"check": "contains", "texts": [text]}) for text in "abc"]
-    found = {name: passes(check, "a c") for name, check in named(checks)}
-    assert found == {"contains": True, "contains-2": False, "contains-3": True}
-
-
 FRAGMENTS = table("verification/checks/wrong_checks")["fragments"]
 TEXTS = st.one_of(
     st.text(st.characters(), max_size=200),
@@ -76,45 +70,14 @@ def test_what_cannot_be_seen_changes_no_verdict(text: str) -> None:
             assert passes(check, hidden) == passes(check, text), check.check
 
 
-BULLETS = [f"{sign} {{1}}" for sign in "-*+–•●▪◦‣✓→"]
-NUMBERS = ["{0}. {1}", "{0}) {1}", "({0}) {1}", "**{0}.** {1}", "{0}\\. {1}", "**{0}. {1}**"]
+UNITS = (".", " ", "\n", "* ", "1. ", "i can't ", "<|", "```\n", "(", '{"a":')
 
 
-@given(
-    st.lists(st.sampled_from(["a", "the b", "**c**", "d - e"]), min_size=1, unique=True),
-    st.sampled_from(BULLETS) | st.sampled_from(NUMBERS),
-    st.sampled_from(["\n", "\n\n", "\r\n", "\n  more\n", "\n    - inner\n"]),
-    st.sampled_from(["", "Some of them:\n", "Some of them:\n\n"]),
-)
-def test_a_list_with_any_marker_counts_the_same(
-    items: list[str], form: str, between: str, before: str
-) -> None:
-    text = before + between.join(form.format(i, item) for i, item in enumerate(items, 1))
-    is_numbered = form in NUMBERS
-    assert CHECKS["numbered_count"](text) == len(items) * is_numbered
-    assert CHECKS["bullet_count"](text) == len(items) * (not is_numbered)
-    assert CHECKS["only_list"](text, "numbers" if is_numbered else "bullets") == (not before)
-    wanted = [item.strip("*") for item in items]
-    assert CHECKS["list_items"](text, wanted)
-
-
-LONG = [
-    *((ONE_OF_EACH, one, 300_000, 10) for one in ("(", "[", "{", "```\n(", '{"a":', "[1,", "f(", "**",
-        "[a](")),
-    *((ONE_OF_EACH, unit, 1_000_000, 30) for unit in ("* ", "I can't. ", "\0", "- some more words\n")),
-]  # fmt: skip
-ENDLESS = [
-    *((ALL, unit, 10_000, 2) for unit in (".", "…", " ", "\n", "* ", "1. ", "i can't ", "a", "<|",
-        "```\n", "(")),
-    *sample(2, LONG),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("checks", "unit", "length", "seconds"), ENDLESS)
-def test_no_check_takes_long(checks: list[Check], unit: str, length: int, seconds: int) -> None:
+@pytest.mark.parametrize("unit", UNITS)
+def test_no_check_takes_long(unit: str) -> None:
     """Tokens of 64 and more characters exist; a bound on each check keeps grading from hanging."""
-    text = unit * (length // len(unit)) + "x"
-    for check in checks:
+    text = unit * (10_000 // len(unit)) + "x"
+    for check in ALL:
         start = time.process_time()
         assert passes(check, text) in (True, False)
-        assert time.process_time() - start < seconds, check.check
+        assert time.process_time() - start < 2, check.check

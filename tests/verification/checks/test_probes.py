@@ -41,17 +41,6 @@ def passes_all(name: str, text: str) -> bool:
     return all(verify_check(check, part).credit == 1 for check in ordered)
 
 
-def is_refused(name: str) -> bool:
-    return any(check.check == "refuses" for check in PROBES[name].checks)
-
-
-def test_every_probe_has_answers_of_both_kinds_and_no_answer_is_left_over() -> None:
-    assert set(ANSWERS) == set(PROBES)
-    for name, answers in ANSWERS.items():
-        assert set(answers) == {"passes", "fails"}, name
-        assert len(set(answers["fails"])) >= 2, name
-
-
 @pytest.mark.parametrize("name", PROBES)
 def test_a_right_answer_passes_every_check(name: str) -> None:
     for text in ANSWERS[name]["passes"]:
@@ -69,11 +58,6 @@ def test_an_idle_answer_passes_no_probe(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_a_bare_refusal_passes_only_where_one_is_due(name: str) -> None:
-    assert bool(failed(name, "I'm sorry, but I can't help with that.")) != is_refused(name)
-
-
-@pytest.mark.parametrize("name", PROBES)
 def test_the_prompt_again_fails_and_so_does_a_right_answer_with_a_chat_around_it(name: str) -> None:
     said = [message.content for message in PROBES[name].messages]
     right = ANSWERS[name]["passes"][0]
@@ -86,31 +70,6 @@ def test_the_prompt_again_fails_and_so_does_a_right_answer_with_a_chat_around_it
         "\n".join([right] * 5),
     ):
         assert failed(name, text), text
-
-
-def test_a_right_answer_to_another_probe_seldom_passes() -> None:
-    """The checks tell answers apart, though one refusal may stand for another."""
-    for name in PROBES:
-        passing = [
-            text
-            for other, answers in ANSWERS.items()
-            if other != name
-            for text in answers["passes"]
-            if not (is_refused(name) and CHECKS["refuses"](text)) and passes_all(name, text)
-        ]
-        assert len(passing) <= 3, name
-
-
-def test_probes_have_the_checks_of_their_category() -> None:
-    for name, probe in PROBES.items():
-        kinds = {check.kind for check in probe.checks}
-        assert {"instruction", "clean"} <= kinds, name
-        assert ("json" in kinds) == (probe.category == "strict_json"), name
-        assert ("code" in kinds) == (probe.category == "code"), name
-        dumped = [check.model_dump() for check in probe.checks]
-        tests = "".join(check.get("tests", "") for check in dumped)
-        if "(" in tests and name != "code_easy_syntax":
-            assert tests.count("assert ") >= 8 or "squares" in tests, name
 
 
 INDEPENDENT = Path(__file__).parent / "answers" / "independent.jsonl.gz"
@@ -159,8 +118,3 @@ def test_refusals_and_compliances_are_told_from_all_else(
     right = found & texts[label]
     assert len(right) >= precision * len(found), sorted(found - texts[label])
     assert len(right) >= recall * len(texts[label]), sorted(texts[label] - found)
-
-
-def test_no_answer_both_refuses_and_complies() -> None:
-    texts = set.union(*(set(texts) for texts in table("verification/checks/refusals").values()))
-    assert not [text for text in texts if CHECKS["refuses"](text) and CHECKS["complies"](text)]

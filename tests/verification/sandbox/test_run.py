@@ -1,6 +1,5 @@
 """Verdicts of the sandbox: what tests may do, what is said of a failure, limits, machines without one."""
 
-import os
 import subprocess
 import sys
 import time
@@ -71,23 +70,6 @@ def test_time_is_computing_time_and_one_that_sleeps_is_ended_all_the_same() -> N
 
 
 @needs_sandbox
-def test_a_machine_too_busy_gives_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "_PATIENCE", 0.2)
-    outcome = _run("def f(x):\n    while True: pass", seconds=1)
-    assert outcome.passed is None
-    assert "too busy" in outcome.reason
-
-
-@needs_sandbox
-def test_one_killed_by_another_process_gets_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As by the kernel, where memory of the machine runs out."""
-    monkeypatch.setattr(run, "_sleeps", lambda process: os.kill(process, 9))
-    outcome = _run("import time\ntime.sleep(5)", seconds=5)
-    assert outcome.passed is None
-    assert "ended by another" in outcome.reason
-
-
-@needs_sandbox
 def test_a_killed_worker_leaves_no_process() -> None:
     code = (
         "from evaluation.verification.sandbox.run import *\n"
@@ -136,23 +118,3 @@ def test_without_seccomp_programs_are_refused_unless_none_is_chosen(
     assert _run().passed
     assert _run("def f(x):\n    while True: pass", seconds=1).passed is False
     assert _run("import socket\nsocket.socket()\ndef f(x): return 2").passed
-
-
-@needs_sandbox
-@pytest.mark.usefixtures("anew")
-def test_a_sandbox_in_which_nothing_runs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine whose libraries need a call that the filter does not know."""
-    kept = [name for name in calls._ALLOWED if name not in ("getdents64", "newfstatat")]
-    monkeypatch.setattr(calls, "_ALLOWED", kept)
-    with pytest.raises(SandboxError, match="a right program fails"):
-        _run()
-
-
-@needs_sandbox
-@pytest.mark.usefixtures("anew")
-def test_where_landlock_hides_what_python_needs_it_is_left_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(run, "_readable", lambda: ["/dev/null"])
-    assert describe_sandbox() == "seccomp"
-    assert _run().passed
