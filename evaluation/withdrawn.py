@@ -63,6 +63,10 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("key", "patterns"): "name Python's words and signs in `texts`, such as `max(` or `for`",
     ("option", "--ids"): "leave it out: Nanotron's code gets random ids",
     ("option", "--limit"): "leave it out: Nanotron's code has half an hour",
+    (
+        "key",
+        "include_path",
+    ): "add your tasks to the harness's own environment, or run it by `command:`",
     ("command", "import-hf"): "list the Hugging Face folder in `checkpoints` as it is",
 }
 """The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind

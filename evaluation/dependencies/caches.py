@@ -1,7 +1,7 @@
 """List the caches that a stage reads, and check whether they are what the configuration asks for now.
 
-Records alone decide: neither torch nor transformers is imported, and a large file is read only for
-its checksum, if the file system shows another size or time than when it was read.
+Records alone decide, with sizes and times of files: neither torch nor transformers is imported, and no
+data is read.
 """
 
 import os
@@ -16,10 +16,9 @@ from evaluation.prefill.definitions import (
     Define,
     saved_description,
     tokenizer_definition,
-    tokenizer_files,
+    tokenizer_state,
 )
 from evaluation.prefill.entries import STEP, check_entry, read_meta
-from evaluation.prefill.states import Checksums, Sources, are_unchanged
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.records import Record, is_intact, read_record, record_path
 from evaluation.settings.plan import StagePlan
@@ -150,18 +149,13 @@ class CacheStates(AskedOnce):
         items = getattr(entry.plan.suite, TIERS[entry.tier].section) if entry.tier else {}
         if getattr(items.get(entry.name), "files", ()) and self.state(entry) != "current":
             assert entry.tier is not None
-            PREFILLS[entry.tier].origins(entry.plan, entry.name)
+            PREFILLS[entry.tier].state(entry.plan, entry.name, None)
 
     def _have_changed(self, entry: CacheEntry, recorded: Any) -> bool:
-        plan = entry.plan
-        results = Path(plan.config.results)
-        checksums = self.once(lambda: Checksums(results), "checksums", results)
         try:
             if entry.tier is None:
-                now = [tokenizer_files(Path(plan.tokenizer.name))]
-                return not are_unchanged(now, recorded, checksums)
-            origins = PREFILLS[entry.tier].origins(plan, entry.name)
-            return not Sources(plan, origins, checksums).are_as(recorded)
+                return bool(tokenizer_state(entry.plan) != recorded)
+            return bool(PREFILLS[entry.tier].state(entry.plan, entry.name, recorded) != recorded)
         except (SourceError, OSError):
             return False
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint, unordered
-from evaluation.prefill.provided import limits_of, provider_of, scoring_request
+from evaluation.prefill.provided import limits_of, provider_of
 from evaluation.providers.score import Case as ProviderCase
 from evaluation.providers.score import CaseOutcome, score, verdict_of
 from evaluation.settings.checks import Check
@@ -141,7 +141,7 @@ def _provided(
     plan: StagePlan, task: Provided, jobs: Sequence[AnswerJob], groups: Sequence[list[int]]
 ) -> Iterator[tuple[int, CaseOutcome]]:
     """Yield a provider's scores of each job, given the numbers of jobs that verify the same text."""
-    provider, request = provider_of(plan, task), scoring_request(task)
+    provider, request = provider_of(plan, task), {"task": task.task}
 
     def score_part(part: Sequence[list[int]]) -> list[CaseOutcome]:
         cases: list[ProviderCase] = [jobs[numbers[0]][1:] for numbers in part]

@@ -3,7 +3,6 @@
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from evaluation.errors import SourceError
@@ -13,12 +12,8 @@ from evaluation.prefill.definitions import asked_task_definition, task_definitio
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
-from evaluation.prefill.solved_examples import Replaced
-from evaluation.prefill.sources import locate_item
-from evaluation.prefill.states import Sources
+from evaluation.prefill.sources import describe, item_state, locate_item, state_of
 from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
-from evaluation.processes import progress
-from evaluation.providers.render import TaskInfo
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
@@ -43,51 +38,45 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     """
     task = plan.suite.tasks[name]
     about = fetch_tokenizer(plan)
-    origins, shots = locate_item(task, plan.config)
     definition = task_definition(plan, name, about)
-    sources = Sources(plan, [*origins, *shots])
     folder = plan.cache_folder("tier3", name)
-    if is_current(folder, definition, sources.are_as):
+    if is_current(folder, definition, lambda known: item_state(task, plan.config, known)):
         return
     tokenizer = stage_tokenizer(plan)
-    if isinstance(task, ProviderChoices):
-        questions, info = provided_questions(plan, name, task)
-        replaced = Replaced()
-        total, source = info.documents, _provided_source(task, info, sources)
-    else:
-        questions, total, replaced = read_questions(Recipe(name, task), task, origins, shots)
-        source = sources.describe()
-    items = {
-        "asked": total,
-        "used": len(questions),
-        "left_out": {"limit": total - len(questions)} if total > len(questions) else {},
-    }
+    questions, total, recorded = _read(plan, name)
     writer = _Writer(plan, name, tokenizer)
     with new_entry(folder) as building:
-        with progress(name, len(questions), "items") as bar:
-            write_jsonl(building / EXAMPLES, writer.examples(questions, bar))
+        write_jsonl(building / EXAMPLES, writer.examples(questions))
         write_jsonl(building / DOCUMENTS, writer.documents)
         meta = {
             "definition": definition,
             "asked_definition": asked_task_definition(plan, name, about),
             "protocol": protocol.PREFILL_TASK,
             "task": task.model_dump(mode="json"),
-            "items": items,
-            "solved_examples": asdict(replaced),
+            "items": {
+                "asked": total,
+                "used": len(questions),
+                "left_out": {"limit": total - len(questions)} if total > len(questions) else {},
+            },
+            **recorded,
             **writer.counts(),
             "vocab_size_needed": tokenizer.rows,
             "tokenizer": about,
-            "source": source,
         }
         write_meta(building, meta, [EXAMPLES, DOCUMENTS])
-    writer.warn_of_repeats()
-    writer.warn_of_borders()
+    writer.warn()
 
 
-def _provided_source(task: ProviderChoices, info: TaskInfo, sources: Sources) -> dict[str, Any]:
-    keep = {"version", "num_fewshot", "datasets"}
-    reported = {"name": task.provider, **info.model_dump(include=keep)}
-    return reported | sources.describe_provided(info)
+def _read(plan: StagePlan, name: str) -> tuple[list[Question], int, dict[str, Any]]:
+    """Return the questions, how many there are without the limit, and their origin for meta.json."""
+    task = plan.suite.tasks[name]
+    if isinstance(task, ProviderChoices):
+        return provided_questions(plan, name, task)
+    splits, shots = locate_item(task, plan.config)
+    state = state_of([*splits, *shots])
+    questions, total, replaced = read_questions(Recipe(name, task), task, splits, shots)
+    source = describe([*splits, *shots], state)
+    return questions, total, {"solved_examples": dict(replaced), "source": source}
 
 
 class _Writer:
@@ -103,15 +92,13 @@ class _Writer:
         self._across: dict[str, int] = {}
         self.documents: list[dict[str, Any]] = []
 
-    def examples(self, questions: Sequence[Question], bar: Any) -> Iterator[dict[str, Any]]:
-        """Yield the lines of `examples.jsonl`: questions as token ids; `bar` advances with each."""
+    def examples(self, questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
+        """Yield the lines of `examples.jsonl`: questions as token ids."""
         for start in range(0, len(questions), _BATCH):
             batch = questions[start : start + _BATCH]
             pairs = [pair for question in batch for pair in question.scored_pairs]
             encoded = iter(encode_pairs(self._tokenizer, pairs))
-            for question in batch:
-                yield self._example(question, encoded)
-                bar.update()
+            yield from (self._example(question, encoded) for question in batch)
 
     def counts(self) -> dict[str, Any]:
         """Return statistics, for meta.json, of the questions written so far."""
@@ -128,29 +115,24 @@ class _Writer:
             },
         }
 
-    def warn_of_repeats(self) -> None:
-        """Warn of questions that are asked twice, and of those with the same candidate twice."""
-        found = {
-            "repeat an earlier one": self._repeated,
-            "have identical candidates": self._ambiguous,
-        }
-        remarks = [f"{len(ids)} {what} (the first: {ids[0]})" for what, ids in found.items() if ids]
-        if remarks:
-            log.warning(
-                "tasks.%s: of %d questions, %s; all are scored as they are",
-                *(self._name, len(self.documents), " and ".join(remarks)),
-            )
-
-    def warn_of_borders(self) -> None:
-        """Warn of questions whose context and candidate share a token, which is scored as the context's."""
-        if self._across:
-            log.warning(
-                "tasks.%s: in %d of %d questions, a candidate begins inside a token of its context "
-                "(the first: %s), so that its first characters are not scored, as in "
-                "lm-evaluation-harness; end the context before a blank, and begin the candidates with "
-                "it",
-                *(self._name, len(self._across), len(self.documents), next(iter(self._across))),
-            )
+    def warn(self) -> None:
+        """Warn of questions asked twice, of equal candidates, and of borders inside a token."""
+        remarks = (
+            (self._repeated, "repeat an earlier one; all are scored as they are"),
+            (self._ambiguous, "have identical candidates; all are scored as they are"),
+            (
+                list(self._across),
+                "have a candidate that begins inside a token of its context, so that its first characters "
+                "are not scored, as in lm-evaluation-harness; end the context before a blank, and begin "
+                "the candidates with it",
+            ),
+        )
+        for ids, what in remarks:
+            if ids:
+                log.warning(
+                    "tasks.%s: of %d questions, %d (the first: %s) %s",
+                    *(self._name, len(self.documents), len(ids), ids[0], what),
+                )
 
     def _example(self, question: Question, encoded: Iterator[EncodedPair]) -> dict[str, Any]:
         contexts: dict[str, dict[str, Any]] = {}

@@ -11,6 +11,7 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import file_checksum, fingerprint
+from evaluation.prefill.files import stamps_of
 from evaluation.settings import protocol
 from evaluation.settings.chat import ChatSettings
 from evaluation.settings.plan import StagePlan
@@ -36,6 +37,12 @@ def tokenizer_files(folder: Path) -> list[Path] | None:
     if not folder.is_dir():
         return None
     return [path for path in files.tokenizer_files(folder) if path.is_file()]
+
+
+def tokenizer_state(plan: StagePlan) -> list[list[Any]] | None:
+    """Return what tells whether a stage's tokenizer is still the same; None for one on the hub."""
+    files = tokenizer_files(Path(plan.tokenizer.name))
+    return None if files is None else stamps_of(files)
 
 
 def chat_template(plan: StagePlan, item: ChatSettings, tokenizer: Mapping[str, Any]) -> str:

@@ -93,26 +93,25 @@ def check_entry(folder: Path, definition: str) -> dict[str, Any]:
 
 
 def is_current(
-    folder: Path, definition: str, is_unchanged: Callable[[Any], bool] = lambda state: True
+    folder: Path, definition: str, state_now: Callable[[Any], Any] = lambda known: known
 ) -> bool:
-    """Return whether an undamaged entry has this definition; if so, bring its record up to date.
+    """Return whether an undamaged entry has this definition and was made from what there is now.
+
+    If so, its record is brought up to date.
 
     Args:
-        is_unchanged: Takes the stored state of the files that the entry was made from. By default
-            they are not checked.
+        state_now: Takes the stored state of the entry's sources and returns that of today
+            (`sources.item_state`). By default they are not looked at.
     """
     try:
         meta = check_entry(folder, definition)
     except CacheError:
         return False
-    if not is_unchanged(state_in(meta)):
+    if state_now(state_in(meta)) != state_in(meta):
         return False
     record = read_record(folder, STEP)
-    if (
-        record is None
-        or (record.key, record.about) != (definition, _about(meta))
-        or not is_intact(record, folder)
-    ):
+    about = None if record is None else (record.key, record.about)
+    if about != (definition, _about(meta)) or not (record and is_intact(record, folder)):
         _record(folder, meta)
     return True
 
@@ -161,7 +160,7 @@ def _about(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def state_in(meta: Mapping[str, Any]) -> Any:
-    """Return the stored state of the files that an entry was made from, see `states.are_unchanged`."""
+    """Return the stored state of the files that an entry was made from, see `sources.item_state`."""
     return meta.get("source", {}).get("state")
 
 
@@ -176,7 +175,7 @@ def _install(building: Path, folder: Path) -> None:
                 raise
         else:
             return
-        if is_current(folder, meta["definition"], lambda state: bool(state == state_in(meta))):
+        if is_current(folder, meta["definition"], lambda _: state_in(meta)):
             return
         aside = building.with_suffix(".old.tmp")
         with contextlib.suppress(FileNotFoundError):  # another process was faster

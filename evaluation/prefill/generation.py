@@ -3,39 +3,28 @@
 A plain prompt is the description, the solved examples and the question in this order. In a chat, the
 description comes before the first question, and every solved example is two turns.
 
-A prompt that leaves less than `max_new_tokens` in the window gets what is left, and one that leaves less
-than a quarter, and less than 1,024 tokens, is left out; `meta.json` names both.
+`Window` says which prompts have room for their answers; `meta.json` names the others.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, PROMPTS, check_cached_golds
+from evaluation.prefill.chats import answer_ends, render_chat, warn_of_lost, warn_of_unread
 from evaluation.prefill.definitions import (
     asked_definition,
     chat_template,
     generation_definition,
 )
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.prompts import (
-    answer_ends,
-    encode_prompts,
-    prompts_meta,
-    render_chat,
-    warn_of_lost,
-    warn_of_unread,
-)
+from evaluation.prefill.prompts import encode_prompts, fit, generation_window, prompts_meta
 from evaluation.prefill.provided import provided_prompts
-from evaluation.prefill.questions import TaskPrompt, TaskPrompts
-from evaluation.prefill.sources import locate_item
-from evaluation.prefill.states import Sources
-from evaluation.prefill.task_prompts import read_task_prompts
+from evaluation.prefill.sources import describe, item_state, locate_item, state_of
+from evaluation.prefill.task_prompts import TaskPrompt, TaskPrompts, read_task_prompts
 from evaluation.prefill.tokenizers import prefill_tokenizer
-from evaluation.prefill.window import Window, generation_window, report_lengths
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, settled_task
@@ -52,40 +41,35 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
             or none fits the window.
         ConfigError: A template does not parse.
     """
-    task = plan.suite.generation_tasks[name]
+    task, key = plan.suite.generation_tasks[name], f"generation_tasks.{name}"
     nltk_data.fetch(plan.nltk_data, nltk_data.needed_by_tasks([task]))
     tokenizer, about = prefill_tokenizer(plan)
     template = chat_template(plan, task, about) if task.chat else None
     definition = generation_definition(plan, name, about)
     folder = plan.cache_folder("tier5", name)
-    sources = Sources(plan, list(chain(*locate_item(task, plan.config))))
-    window = generation_window(plan)
-    if is_current(folder, definition, sources.are_as):
+    if is_current(folder, definition, lambda known: item_state(task, plan.config, known)):
         check_cached_golds(plan, name)
         return
-    prompts_read, stop, recorded = _read(plan, name, sources)
-    warn_of_unread(f"generation_tasks.{name}", template or "", task.chat_template_kwargs)
+    read, stop, recorded = _read(plan, name)
+    warn_of_unread(key, template or "", task.chat_template_kwargs)
     eos_ids, strings = answer_ends(tokenizer, template, task.chat_template_kwargs)
     _check_ends(name, [*stop, *eos_ids, *strings])
-    rows, too_long = _tokenized(plan, tokenizer, template, name, prompts_read, window)
-    shortened = [row["id"] for row in rows if row["max_new_tokens"] < prompts_read.max_new_tokens]
+    every = _tokenized(plan, tokenizer, template, name, read)
+    rows, fitted = fit(key, generation_window(plan), every)
     meta = {
         "definition": definition,
         "asked_definition": asked_definition(plan, name, about),
         "task": task.model_dump(mode="json"),
         **recorded,
-        "items": _counts(prompts_read, len(rows), len(too_long)),
-        "too_long": too_long,
-        "shortened": shortened,
-        "window": asdict(window),
-        "solved_examples": asdict(prompts_read.replaced),
+        "items": _counts(read, len(rows), len(fitted["too_long"])),
+        **fitted,
+        "solved_examples": dict(read.replaced),
         "protocol": protocol.PREFILL_GENERATION,
         "chat_template": template,
         "end_strings": strings,
         **prompts_meta(plan, about, rows, eos_ids),
     }
-    report_lengths(f"generation_tasks.{name}", window, meta["max_tokens"], shortened)
-    used = [prompt for prompt in prompts_read.prompts if prompt.id not in set(too_long)]
+    used = [prompt for prompt in read.prompts if prompt.id not in set(fitted["too_long"])]
     with new_entry(folder) as building:
         write_jsonl(building / PROMPTS, rows)
         write_jsonl(building / DOCUMENTS, map(_document_line, used))
@@ -120,66 +104,37 @@ def _counts(task_prompts: TaskPrompts, used: int, too_long: int) -> dict[str, An
     }
 
 
-def _read(
-    plan: StagePlan, name: str, sources: Sources
-) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:
+def _read(plan: StagePlan, name: str) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:
     """Return the prompts, the stop strings, and the record of their origin for meta.json."""
     task = plan.suite.generation_tasks[name]
     if isinstance(task, ProviderTask):
-        prompts, info, reported = provided_prompts(plan, name, task)
-        recorded = {"provider": reported, "source": sources.describe_provided(info)}
+        prompts, recorded = provided_prompts(plan, name, task)
         return prompts, settled_task(task, recorded).stop, recorded
-    prompts = read_task_prompts(name, task, sources.origins)
+    splits = list(chain(*locate_item(task, plan.config)))
+    state = state_of(splits)
+    prompts = read_task_prompts(name, task, splits)
     documents = {prompt.id: prompt.document for prompt in prompts.prompts}
     check_golds(name, task, documents, limits=plan.config.verification, nltk_data=plan.nltk_data)
     checked = fingerprint(task.verifying)
-    return prompts, task.stop, {"checked": checked, "source": sources.describe()}
+    return prompts, task.stop, {"checked": checked, "source": describe(splits, state)}
 
 
 def _tokenized(
-    plan: StagePlan,
-    tokenizer: LoadedTokenizer,
-    template: str | None,
-    name: str,
-    task_prompts: TaskPrompts,
-    window: Window,
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the lines of `prompts.jsonl`, and the ids of prompts that do not fit the window."""
-    variables = plan.suite.generation_tasks[name].chat_template_kwargs
-    texts = [
-        prompt.turns
-        if isinstance(prompt.turns, str)
-        else render_chat(tokenizer, template or "", variables, prompt.id, prompt.turns)
-        for prompt in task_prompts.prompts
-    ]
-    turns = zip((prompt.turns for prompt in task_prompts.prompts), texts, strict=True)
-    warn_of_lost(
-        f"generation_tasks.{name}", ((one, text) for one, text in turns if not isinstance(one, str))
-    )
-    encoded = encode_prompts(plan, tokenizer, texts)
-    rows, too_long = [], []
-    for prompt, text, tokens in zip(task_prompts.prompts, texts, encoded, strict=True):
-        room = window.room(len(tokens), task_prompts.max_new_tokens)
-        if room is None:
-            too_long.append(prompt.id)
+    plan: StagePlan, tokenizer: LoadedTokenizer, template: str | None, name: str, read: TaskPrompts
+) -> list[dict[str, Any]]:
+    """Return the lines of `prompts.jsonl`, whether there is room for their answers or not."""
+    variables, most = plan.suite.generation_tasks[name].chat_template_kwargs, read.max_new_tokens
+    texts, chats = [], []
+    for prompt in read.prompts:
+        if isinstance(prompt.turns, str):
+            texts.append(prompt.turns)
         else:
-            rows.append({"id": prompt.id, "prompt": text, "max_new_tokens": room, "tokens": tokens})
-    if not rows:
-        shortest = min(map(len, encoded))
-        raise SourceError(_none_fits(plan, name, window, task_prompts.max_new_tokens, shortest))
-    return rows, too_long
-
-
-def _none_fits(plan: StagePlan, name: str, window: Window, room: int, shortest: int) -> str:
-    """Return the message for a task whose shortest prompt leaves no room for an answer."""
-    left = window.tokens - shortest
-    remedies = [
-        f"set `generation: {{window: {shortest + room}}}` or more, if the model can use it",
-        *([f"lower `max_new_tokens` to {left:,} or less"] if left > 0 else []),
-        *(["lower `num_fewshot`"] if plan.suite.generation_tasks[name].num_fewshot else []),
-        "take the task out",
+            texts.append(render_chat(tokenizer, template or "", variables, prompt.id, prompt.turns))
+            chats.append((prompt.turns, texts[-1]))
+    warn_of_lost(f"generation_tasks.{name}", chats)
+    return [
+        {"id": prompt.id, "prompt": text, "max_new_tokens": most, "tokens": tokens}
+        for prompt, text, tokens in zip(
+            read.prompts, texts, encode_prompts(plan, tokenizer, texts), strict=True
+        )
     ]
-    return (
-        f"generation_tasks.{name}: no prompt leaves room for max_new_tokens {room:,} in a window of "
-        f"{window.tokens:,} tokens, as the shortest has {shortest:,}; {', or '.join(remedies)}"
-    )

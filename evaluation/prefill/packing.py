@@ -1,4 +1,4 @@
-"""Pack documents into blocks of tokens, in bounded memory, and count each block's bytes of text.
+"""Pack documents into blocks of tokens, and count each block's bytes of text.
 
     documents      BOS a b c EOS | BOS d e EOS | BOS f …
     blocks of 4    BOS a b c   EOS BOS d e   EOS BOS f …
@@ -12,18 +12,13 @@ tokenizer gives no offsets: the document's bytes are then divided in proportion 
 pieces, which is exact for the document and approximate for a block that cuts it.
 """
 
-import shutil
-from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from evaluation.prefill.caches import data_offset
 from evaluation.tokenizers.base import EncodedText, LoadedTokenizer
 from evaluation.tokenizers.pieces import PieceTokenizer
 
@@ -34,9 +29,6 @@ _BATCH_DOCUMENTS = 1024
 
 LONGEST_PIECE = 1 << 18
 """Characters tokenized at once; a longer document is cut, before a line break if possible."""
-
-_FLUSH = 1 << 18
-"""Tokens kept before whole blocks are written."""
 
 Part = tuple[str, bool, bool]
 """Text, whether a document begins with it, and whether it ends with it."""
@@ -148,9 +140,12 @@ def _sizes_in_proportion(text: str, lengths: Int32) -> Int32:
 
 @dataclass(frozen=True)
 class Packed:
-    """A packed slice: `block_bytes` (blocks,), flat `document_starts`, bytes of the tokens there, rest."""
+    """A packed slice: tokens (blocks, length), `block_bytes` (blocks,), flat `document_starts`.
 
-    blocks: int
+    `start_bytes` are those of the tokens where documents start, `dropped` the tokens behind the last block.
+    """
+
+    tokens: torch.Tensor
     block_bytes: torch.Tensor
     document_starts: torch.Tensor
     start_bytes: torch.Tensor
@@ -163,95 +158,44 @@ def smallest_dtype(vocabulary: int) -> torch.dtype:
     return next(dtype for dtype in types if vocabulary <= torch.iinfo(dtype).max + 1)
 
 
-class Packer:
-    """Takes pieces in order and writes whole blocks to a raw file until it has enough of them.
+def pack(
+    parts: Iterable[DocumentPart],
+    *,
+    length: int,
+    blocks: int,
+    around: tuple[Sequence[int], Sequence[int]],
+) -> Packed:
+    """Join documents and cut them into blocks, until there are enough.
 
     Args:
-        dtype: Dtype of the ids in the file, as `smallest_dtype` gives it.
-        before: Ids that are put before each document.
-        after: Ids that are put after each document.
+        length: Tokens of a block.
+        blocks: The most blocks.
+        around: Ids that are put before each document, and after it.
     """
-
-    def __init__(
-        self,
-        file: IO[bytes],
-        *,
-        sequence_length: int,
-        blocks: int,
-        dtype: torch.dtype,
-        before: list[int],
-        after: list[int],
-    ) -> None:
-        self._file, self._length = file, sequence_length
-        self.wanted = blocks * sequence_length
-        self._dtype = np.dtype(str(dtype).removeprefix("torch."))
-        self._before, self._after = (np.array(ids, dtype=np.int32) for ids in (before, after))
-        self._ids: list[Int32] = [np.zeros(0, dtype=np.int32)]
-        self._sizes: list[Int32] = [np.zeros(0, dtype=np.int32)]
-        self._kept = 0
-        self._block_bytes = array("q")
-        self._starts = array("q")
-        self._start_bytes = array("q")
-        self.total = 0
-
-    @property
-    def full(self) -> bool:
-        """Whether there are enough tokens for all blocks."""
-        return self.total >= self.wanted
-
-    def add(self, piece: DocumentPart) -> None:
-        """Take the next piece."""
-        if piece.begins:
-            self._starts.append(self.total)
-            self._keep(self._before, np.zeros_like(self._before))
-        self._keep(piece.ids, piece.sizes)
-        if piece.ends:
-            self._keep(self._after, np.zeros_like(self._after))
-        if self._kept >= max(_FLUSH, self._length):
-            self._flush()
-
-    def finish(self) -> Packed:
-        """Write the remaining whole blocks; return how many there are, and where documents begin."""
-        self._flush()
-        blocks = len(self._block_bytes)
-        starts = np.frombuffer(self._starts, dtype=np.int64)
-        return Packed(
-            blocks=blocks,
-            block_bytes=torch.tensor(self._block_bytes, dtype=torch.int64),
-            document_starts=torch.from_numpy(starts[starts < blocks * self._length].copy()),
-            start_bytes=torch.tensor(self._start_bytes, dtype=torch.int64),
-            dropped=self.total - blocks * self._length,
-        )
-
-    def _keep(self, ids: Int32, sizes: Int32) -> None:
-        self._ids.append(ids)
-        self._sizes.append(sizes)
-        self._kept += len(ids)
-        self.total += len(ids)
-
-    def _flush(self) -> None:
-        """Write the whole blocks among the kept tokens."""
-        ids, sizes = np.concatenate(self._ids), np.concatenate(self._sizes)
-        left = self.wanted // self._length - len(self._block_bytes)
-        whole = min(len(ids) // self._length, left)
-        cut = whole * self._length
-        self._file.write(ids[:cut].astype(self._dtype).tobytes())
-        scored = sizes[:cut].reshape(whole, self._length)[:, 1:]  # without a block's token 0
-        self._block_bytes.extend(scored.sum(axis=1, dtype=np.int64).tolist())
-        begun = len(self._block_bytes) * self._length - cut
-        starts = np.frombuffer(self._starts, dtype=np.int64)[len(self._start_bytes) :].copy()
-        self._start_bytes.extend(sizes[starts[starts < begun + cut] - begun].tolist())
-        self._ids, self._sizes = [ids[cut:]], [sizes[cut:]]
-        self._kept = len(ids) - cut
+    before, after = (_without_text(ids) for ids in around)
+    kept: list[DocumentPart] = [_without_text([])]
+    starts, total = list[int](), 0
+    for part in parts:
+        if part.begins:
+            starts.append(total)
+        added = [*[before] * part.begins, part, *[after] * part.ends]
+        kept += added
+        total += sum(len(one.ids) for one in added)
+        if total >= length * blocks:
+            break
+    count = min(total // length, blocks)
+    ids = np.concatenate([one.ids for one in kept])[: count * length]
+    sizes = np.concatenate([one.sizes for one in kept])[: count * length].astype(np.int64)
+    inside = np.array([start for start in starts if start < count * length], dtype=np.int64)
+    scored = sizes.reshape(count, length)[:, 1:]  # without a block's token 0
+    return Packed(
+        tokens=torch.from_numpy(ids).reshape(count, length),
+        block_bytes=torch.from_numpy(scored.sum(axis=1)),
+        document_starts=torch.from_numpy(inside),
+        start_bytes=torch.from_numpy(sizes[inside]),
+        dropped=total - count * length,
+    )
 
 
-def save_tokens(
-    raw: IO[bytes], path: Path, *, blocks: int, sequence_length: int, dtype: torch.dtype
-) -> None:
-    """Write the ids of a `Packer` as a torch file: torch writes an empty one, which is filled in."""
-    with torch.serialization.skip_data():
-        torch.save(torch.empty((blocks, sequence_length), dtype=dtype), path)
-    raw.seek(0)
-    with open(path, "rb+") as file:
-        file.seek(data_offset(path, blocks * sequence_length * dtype.itemsize))
-        shutil.copyfileobj(raw, file, 1 << 22)
+def _without_text(ids: Sequence[int]) -> DocumentPart:
+    return DocumentPart(np.array(ids, dtype=np.int32), np.zeros(len(ids), dtype=np.int32))

@@ -4,18 +4,24 @@ An item's context is the task's description, its solved examples and the questio
 in lm-evaluation-harness: `description` unchanged, the rest with blank lines between.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import DatasetRow
-from evaluation.prefill.row_identity import question_identity, row_identity
-from evaluation.prefill.solved_examples import Replaced, SolvedExample, SolvedExamples, example_rows
+from evaluation.prefill.row_identity import question_identity, row_identity, warn_of_sorted
+from evaluation.prefill.solved_examples import (
+    SolvedExample,
+    SolvedExamples,
+    example_rows,
+    log_replaced,
+)
 from evaluation.prefill.sources import ResolvedSplit
-from evaluation.prefill.templates import RowTemplates, at_row, fields_of
+from evaluation.prefill.templates import RowTemplates, at_row, reads_row
 from evaluation.settings.sources import Task
-from evaluation.settings.suites import Message
 
 _BETWEEN = "\n\n"
 
@@ -45,30 +51,6 @@ class Question:
         return self.pairs + (self.unconditional or ())
 
 
-@dataclass(frozen=True)
-class TaskPrompt:
-    """A row as turns of a chat, or as one text; and its document, which verifiers read."""
-
-    id: str
-    turns: tuple[Message, ...] | str
-    document: Mapping[str, Any]
-    strata: Mapping[str, str]
-    question: str = ""
-    row: str | None = None
-    """Identities of the question as rendered, and of the row; see `row_identity`."""
-    cluster: str | None = None
-
-
-@dataclass(frozen=True)
-class TaskPrompts:
-    """A task's prompts in order, and how many there are without the limit."""
-
-    prompts: list[TaskPrompt]
-    total: int
-    max_new_tokens: int
-    replaced: Replaced = field(default_factory=Replaced)
-
-
 _TEXTS = ("context", "continuation", "description", "cluster", "stratum", "unconditional_context")
 
 
@@ -80,7 +62,7 @@ class Recipe:
         ranked = {"choices": task.choices, "gold": task.gold}
         self._templates = RowTemplates(f"tasks.{name}", task.let, texts, ranked)
         self._is_ranked = task.choices is not None
-        self._asks = bool(fields_of(task.context) - {"choice", "index"})
+        self._asks = reads_row(task.context)
 
     def question(self, row: DatasetRow, id: str, examples: str) -> Question:
         """Return the question of a row; `examples` are solved ones as text, which stand before it.
@@ -135,6 +117,15 @@ class Recipe:
         solved = f"{text('context', shown)}{text('continuation', shown)}"
         return SolvedExample(self.identities(row), solved)
 
+    def label(self, row: DatasetRow) -> str:
+        """Return a row's right answer's index and its fixed group, in words; "" where they cannot be told."""
+        with contextlib.suppress(SourceError):
+            values = self._templates.values(row)
+            gold = self._candidates(values)[1] if self._is_ranked else None
+            found = {"label": gold, "stratum": self._templates.text("stratum", values)}
+            return ", ".join(f"{what} {one!r}" for what, one in found.items() if one is not None)
+        return ""
+
     def _candidates(self, values: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
         """Return each candidate's variables for templates, and the index of the right one."""
         if not self._is_ranked:
@@ -147,7 +138,7 @@ class Recipe:
         choices = self._templates.expressions["choices"](values)
         if not isinstance(choices, list | tuple) or len(choices) < 2:
             raise SourceError(
-                f"tasks.{self.name}.choices gives {_shown(choices)}, not a list of two or more; "
+                f"tasks.{self.name}.choices gives {choices!r:.200}, not a list of two or more; "
                 "correct the expression"
             )
         return list(choices)
@@ -161,7 +152,7 @@ class Recipe:
                 raise self._no_label(str(error)) from None
             raise
         if isinstance(gold, bool) or not isinstance(gold, int) or not 0 <= gold < choices:
-            raise self._no_label(f"`gold` gives {_shown(gold)} for {choices} candidates")
+            raise self._no_label(f"`gold` gives {gold!r:.200} for {choices} candidates")
         return gold
 
     def _no_label(self, what: str) -> SourceError:
@@ -172,62 +163,41 @@ class Recipe:
 
 
 def read_questions(
-    recipe: Recipe, task: Task, origins: Sequence[ResolvedSplit], shots: Sequence[ResolvedSplit]
-) -> tuple[list[Question], int, Replaced]:
-    """Return the questions in order, how many there are without the limit, and replaced examples.
+    recipe: Recipe, task: Task, splits: Sequence[ResolvedSplit], shots: Sequence[ResolvedSplit]
+) -> tuple[list[Question], int, Counter[str]]:
+    """Return the questions in order, how many there are without the limit, and counts of replaced examples.
 
     Args:
         task: The task, whose limit is distributed over its configurations.
-        origins: One split per configuration.
+        splits: One split per configuration.
         shots: The split of solved examples per configuration; empty without solved examples.
     """
-    rows, counts = zip(*(_rows(recipe, origin, task.limit) for origin in origins), strict=True)
-    quotas = even_quotas(task.limit, counts)
+    read = [split.first(task.limit) for split in splits]
+    rest = [Counter(map(recipe.label, behind)) for _, behind in read]
+    sizes = [len(rows) + more.total() for (rows, _), more in zip(read, rest, strict=True)]
     questions: list[Question] = []
-    replaced = Replaced()
-    for number, (origin, part, quota) in enumerate(zip(origins, rows, quotas, strict=True)):
-        examples = _solved_examples(recipe, task, shots[number]) if task.num_fewshot else None
-        prefix = f"{recipe.name}/{origin.config}" if origin.config and task.configs else recipe.name
-        for index, row in enumerate(part[:quota]):
-            id = f"{prefix}/{index}"
-            before = _before(recipe, examples, row, f"{origin}: {id}")
-            with at_row(f"{origin}: {id}"):
-                questions.append(recipe.question(row, id, before))
-        if examples is not None:
-            replaced += Replaced(examples.replaced, examples.fewer)
-    replaced.log(f"tasks.{recipe.name}", len(questions))
-    return questions, sum(counts), replaced
+    counts = Counter[str]()
+    for number, quota in enumerate(even_quotas(task.limit, sizes)):
+        split, rows = splits[number], read[number][0]
+        examples = _solved_examples(recipe, task, shots[number], counts) if shots else None
+        prefix = f"{recipe.name}/{split.config}" if split.config and task.configs else recipe.name
+        for index, row in enumerate(rows[:quota]):
+            with at_row(f"{split}: {prefix}/{index}"):
+                before = examples.before(recipe.identities(row)) if examples else ()
+                texts = "".join(f"{example}{_BETWEEN}" for example in before)
+                questions.append(recipe.question(row, f"{prefix}/{index}", texts))
+        if others := rest[number] + Counter(map(recipe.label, rows[quota:])):
+            used = Counter(map(recipe.label, rows[:quota]))
+            warn_of_sorted(f"tasks.{recipe.name}: {split}", used, others)
+    log_replaced(f"tasks.{recipe.name}", counts, len(questions))
+    return questions, sum(sizes), counts
 
 
-def _before(
-    recipe: Recipe, examples: SolvedExamples[str] | None, row: DatasetRow, place: str
-) -> str:
-    """Return a question's solved examples, each followed by a blank line."""
-    if examples is None:
-        return ""
-    with at_row(place):
-        identities = recipe.identities(row)
-    return "".join(f"{example}{_BETWEEN}" for example in examples.before(identities))
-
-
-def _rows(recipe: Recipe, origin: ResolvedSplit, limit: int) -> tuple[list[DatasetRow], int]:
-    """Return the rows within the limit, and the number of all rows."""
-    rows, count = origin.first(limit)
-    if not rows:
-        raise SourceError(
-            f"task {recipe.name}: {origin} has no rows; choose another split or config"
-        )
-    return rows, count
-
-
-def _solved_examples(recipe: Recipe, task: Task, origin: ResolvedSplit) -> SolvedExamples[str]:
-    rows = example_rows(f"tasks.{recipe.name}", task, origin)
-    return SolvedExamples(str(origin), rows, task.num_fewshot, recipe.solved)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}…"
+def _solved_examples(
+    recipe: Recipe, task: Task, split: ResolvedSplit, counts: Counter[str]
+) -> SolvedExamples[str]:
+    rows = example_rows(f"tasks.{recipe.name}", task, split)
+    return SolvedExamples(str(split), rows, task.num_fewshot, recipe.solved, counts)
 
 
 def even_quotas(limit: int, sizes: Sequence[int]) -> list[int]:

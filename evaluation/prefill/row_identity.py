@@ -1,22 +1,27 @@
-"""Which rows are the same, whatever their split, file, mirror or task is called.
+"""Which rows are the same, whatever their split, file or task is called, and whether a split is sorted.
 
 A row has two identities: `question`, of the question as it is rendered, and `row`, of the fields that
-it was read from. Questions that share one of them rest on one source row: two templates over the
-same row share the second, and the same question in two files shares the first. Solved examples,
-repeated questions and questions that tasks share are all recognised by these (`metrics.layout.joined`).
+it was read from. Questions that share one of them rest on one source row. Solved examples, repeated
+questions and questions that tasks share are all recognised by these (`metrics.layout.joined`).
 """
 
 import json
+import logging
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from evaluation.errors import first_few
 from evaluation.files import fingerprint
+
+log = logging.getLogger(__name__)
+
+_EXPECTED = 10
+"""Rows of a label that would be expected among those used, from which on it is told that there is none."""
 
 
 def question_identity(contexts: Collection[str], candidates: Collection[str] = ()) -> str:
-    """Return the identity of a rendered question.
-
-    The order of candidates does not matter, nor how much white space there is.
+    """Return the identity of a rendered question, whatever the order of candidates and its white space.
 
     Args:
         contexts: What a model reads before each candidate, without description and solved examples.
@@ -31,3 +36,16 @@ def row_identity(row: Mapping[str, Any]) -> str:
     content = {str(name): value for name, value in row.items() if value is not None}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return fingerprint(text)
+
+
+def warn_of_sorted(place: str, used: Counter[str], others: Counter[str]) -> None:
+    """Warn where rows beyond the limit have labels that none of the used ones has: the split is sorted."""
+    total = used.total() + others.total()
+    expected = {one: n * used.total() / total for one, n in others.items() if one not in used}
+    absent = [one for one, number in expected.items() if one and number >= _EXPECTED]
+    if absent:
+        log.warning(
+            "%s: none of the first %d of %d rows has %s, so the split seems to be sorted; raise `limit`, or "
+            "name a shuffled copy under `files`",
+            *(place, used.total(), total, first_few(sorted(absent))),
+        )

@@ -1,46 +1,28 @@
-"""Sources of the rows of a slice or task: local files, a mirror, or the hub.
+"""Sources of the rows of a slice or task: local files, a mirror, or the hub at a commit.
 
-Rows on the hub are streamed or downloaded, without loading scripts or remote code.
+What identifies a source is its commit on the hub, or name, size and time of its local files. An entry
+of the cache holds this state. It is current as long as `entry_state` gives the same.
 """
 
-import logging
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+import contextlib
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError, one_line, with_class
-from evaluation.prefill.files import DatasetRow, read_rows, unreadable
-from evaluation.prefill.mirrors import local_files, mirror_files, mirror_of, warn_of_missing_parts
-from evaluation.providers.adapters.mirror_files import FileStamp, parts_of, status_of
+from evaluation.prefill.files import DatasetRow, read_rows, stamps_of
+from evaluation.providers.mirrors import check_parts, find_mirror, is_data_file, split_files
 from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Slice, Source, Task
 
-log = logging.getLogger(__name__)
-
-
-@dataclass
-class FilesRead:
-    """The files that were read from a source, with their status before; `ended`: all were read."""
-
-    files: dict[Path, FileStamp] = field(default_factory=dict)
-    ended: bool = False
-
-    def begin(self, path: Path) -> None:
-        """Note a file, or a folder of `save_to_disk`, before it is read.
-
-        Raises:
-            SourceError: It cannot be read.
-        """
-        try:
-            for part in parts_of(path):
-                self.files.setdefault(part, status_of(part))
-        except OSError as error:
-            raise unreadable(path, error) from None
+Item = Slice | Task | GenerationTask | ProviderChoices | ProviderTask
 
 
 @dataclass(frozen=True)
@@ -51,7 +33,6 @@ class ResolvedSplit:
     config: str | None
     split: str
     files: tuple[Path, ...] | None
-    reading: FilesRead = field(default_factory=FilesRead, compare=False)
 
     def __str__(self) -> str:
         if self.source.dataset is None:
@@ -59,33 +40,50 @@ class ResolvedSplit:
         parts = [self.source.dataset, self.config, f"split {self.split}"]
         return " ".join(part for part in parts if part)
 
-    def rows(self, fields: Sequence[str] | None = None) -> Iterator[DatasetRow]:
-        """Yield the rows in order.
+    @cached_property
+    def commit(self) -> str | None:
+        """The commit on the hub that `revision` names now, which is what is read; None for local files."""
+        if self.files is not None:
+            return None
+        from huggingface_hub import HfApi
 
-        Args:
-            fields: Columns to read, where the format allows it; None: all.
+        with _hub_errors(self.source):
+            found = HfApi().dataset_info(str(self.source.dataset), revision=self.source.revision)
+        return found.sha
+
+    def rows(self) -> Iterator[DatasetRow]:
+        """Yield the rows in order.
 
         Raises:
             SourceError: The data cannot be read.
         """
-        if self.files is None:
-            yield from _hub_rows(self.source, self.config, self.split, fields)
-        else:
-            warn_of_missing_parts(self.files)
-            for file in self.files:
-                self.reading.begin(file)
-                yield from read_rows(file, fields)
-            self.reading.ended = True
+        if self.files is not None:
+            return chain.from_iterable(map(read_rows, self.files))
+        return self._hub_rows()
 
-    def first(self, most: int) -> tuple[list[DatasetRow], int]:
-        """Return the first rows, at most `most`, and the number of all rows of the split.
+    def first(self, most: int) -> tuple[list[DatasetRow], Iterator[DatasetRow]]:
+        """Return the first rows, at most `most`, and those behind them, which are read when asked for.
 
         Raises:
-            SourceError: The data cannot be read.
+            SourceError: The data cannot be read, or there is no row.
         """
         rows = self.rows()
         first_rows = list(islice(rows, most))
-        return first_rows, len(first_rows) + sum(1 for _ in rows)
+        if not first_rows:
+            raise SourceError(f"{self} has no rows; choose another split or config")
+        return first_rows, rows
+
+    def _hub_rows(self) -> Iterator[DatasetRow]:
+        import datasets
+
+        commit, source = self.commit, self.source
+        options: dict[str, Any] = {"split": self.split, "streaming": source.streaming}
+        if source.data_files:
+            options["data_files"] = {self.split: list(source.data_files)}
+        with _hub_errors(source):
+            yield from datasets.load_dataset(
+                source.dataset, self.config, revision=commit, **options
+            )
 
 
 def locate(
@@ -104,117 +102,163 @@ def locate(
         folders: Folders to look for local files in, before the working folder.
 
     Raises:
-        SourceError: Local files are missing.
+        SourceError: Local files are missing, or it is not clear which they are.
     """
-    config = source.config if config is None else config
-    split = source.split if split is None else split
+    config, split = config or source.config, split or source.split
     if source.dataset is None:
-        return ResolvedSplit(source, config, split, tuple(local_files(source.files, folders)))
-    root = mirror_of(source.dataset, mirrors)
+        return ResolvedSplit(source, config, split, tuple(_local_files(source.files, folders)))
+    root = find_mirror(source.dataset, mirrors)
     if root is None:
         return ResolvedSplit(source, config, split, None)
-    files = mirror_files(
-        root, dataset=source.dataset, config=config, split=split, patterns=source.data_files
-    )
+    files = split_files(root, source.dataset, config, split, source.data_files)
     return ResolvedSplit(source, config, split, tuple(files))
 
 
-def locate_item(
-    item: Slice | Task | GenerationTask | ProviderChoices | ProviderTask, settings: Config
-) -> tuple[list[ResolvedSplit], list[ResolvedSplit]]:
+def locate_item(item: Item, settings: Config) -> tuple[list[ResolvedSplit], list[ResolvedSplit]]:
     """Find the rows of each configuration of an item, and its solved examples if a split has them.
 
     Both are empty for a provider's task, whose files the provider itself finds.
     """
     if isinstance(item, ProviderChoices | ProviderTask):
         return [], []
+
+    def find(split: str) -> list[ResolvedSplit]:
+        mirrors, folders = settings.mirrors, settings.folders
+        return [locate(item, mirrors, config=c, split=split, folders=folders) for c in configs]
+
     configs = (isinstance(item, Task) and item.configs) or (item.config,)
-    find = partial(locate, item, settings.mirrors, folders=settings.folders)
-    origins = [find(config=config) for config in configs]
     is_written_out = isinstance(item, GenerationTask) and item.fewshot_examples
     if isinstance(item, Slice) or not item.num_fewshot or is_written_out:
-        return origins, []
-    split = item.fewshot_split
-    return origins, [find(config=config, split=split) for config in configs]
+        return find(item.split), []
+    return find(item.split), find(item.fewshot_split)
 
 
-def _hub_rows(
-    source: Source, config: str | None, split: str, fields: Sequence[str] | None
-) -> Iterator[DatasetRow]:
-    """Yield rows of a split; stream them if configured, else, or if streaming fails, download them."""
-    try:
-        rows: Iterable[DatasetRow] | None = None
-        if source.streaming:
-            try:
-                stream = iter(_load(source, config, split, fields, streaming=True))
-                rows = chain(list(islice(stream, 1)), stream)  # many errors only show in a row
-            except hub_failures() as error:
-                if _is_final(error):
-                    raise
-                why = with_class(error)
-                log.warning("%s: streaming failed (%s); downloading it", source.dataset, why)
-        yield from rows or _load(source, config, split, fields, streaming=False)
-    except hub_failures() as error:
-        why = _remedy(source, error)
-        raise SourceError(f"dataset {source.dataset} cannot be loaded: {why}") from error
+def state_of(splits: Sequence[ResolvedSplit]) -> list[dict[str, Any]]:
+    """Return what tells whether splits are still the same; nothing is asked of the hub."""
+    return [{"files": None if split.files is None else stamps_of(split.files)} for split in splits]
 
 
-def _load(
-    source: Source, config: str | None, split: str, fields: Sequence[str] | None, *, streaming: bool
-) -> Any:
-    import datasets
-
-    options: dict[str, Any] = {"split": split, "streaming": streaming}
-    if source.revision is not None:
-        options["revision"] = source.revision
-    if source.data_files:
-        options["data_files"] = {split: list(source.data_files)}
-    dataset = datasets.load_dataset(source.dataset, config, **options)
-    if fields is not None and set(fields) <= set(dataset.column_names or ()):
-        dataset = dataset.select_columns(list(fields))
-    return dataset
+def provided_state(
+    read: Sequence[tuple[str, str | None, str]], mirrors: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Return the same for the datasets, configurations and splits that a provider has read."""
+    state = []
+    for dataset, config, split in read:
+        root = find_mirror(dataset, mirrors)
+        files = root and stamps_of(split_files(root, dataset, config, split))
+        state.append({"read": [dataset, config, split], "files": files})
+    return state
 
 
-def hub_failures() -> tuple[type[Exception], ...]:
-    """Return the errors of `datasets` and the hub for data they cannot load; all become SourceErrors."""
+def item_state(item: Item, settings: Config, known: Any) -> list[dict[str, Any]]:
+    """Return the state that an item's sources have now; `known` is the stored one.
+
+    Raises:
+        SourceError: Files are missing.
+    """
+    if isinstance(item, ProviderChoices | ProviderTask):
+        read = [one["read"] for one in known or () if isinstance(one, dict) and "read" in one]
+        return provided_state(read, settings.mirrors)
+    return state_of([*chain(*locate_item(item, settings))])
+
+
+def describe(splits: Sequence[ResolvedSplit], state: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return dataset, revision, commit (None for local files) and state, for meta.json.
+
+    Args:
+        state: That from before the rows were read.
+
+    Raises:
+        SourceError: A file was changed since.
+    """
+    if state_of(splits) != state:
+        raise SourceError(
+            f"{splits[0]} was changed while it was read; wait until whoever writes it is done, and run the "
+            "same command again"
+        )
+    source = splits[0].source
+    commits = [split.commit for split in splits if split.commit]
+    resolved = commits[0] if commits else None
+    return {
+        "dataset": source.dataset,
+        "revision": source.revision,
+        "resolved": resolved,
+        "state": state,
+    }
+
+
+def _local_files(patterns: Sequence[str], folders: Sequence[str]) -> list[Path]:
+    """Return the files that paths and patterns name, in the order of these, each pattern's sorted.
+
+    Raises:
+        SourceError: A pattern names nothing, a file twice, or something other than a data file.
+    """
+    files: list[Path] = []
+    for pattern in patterns:
+        for path in _matches(pattern, folders):
+            if path.is_dir():
+                files += split_files(path, str(path), None, "train")
+            elif is_data_file(path):
+                files.append(path)
+            else:
+                raise SourceError(
+                    f"files: {path} is not Parquet, JSON(L) or text by its name; convert it, or "
+                    "give it the suffix of what it is (.parquet, .jsonl, .json, .txt)"
+                )
+    seen: dict[str, Path] = {}
+    for path in files:
+        if (first := seen.setdefault(os.path.realpath(path), path)) is not path:
+            other = "" if first == path else f" as {first}"
+            raise SourceError(f"files: {path} is named twice{other}; name each file once")
+    check_parts(files, may_lack=True)
+    return files
+
+
+def _matches(pattern: str, folders: Sequence[str]) -> list[Path]:
+    """Return what a pattern names in the first folder where it names anything."""
+    places = [pattern] if os.path.isabs(pattern) else [f"{folder}/{pattern}" for folder in folders]
+    places = list(dict.fromkeys([*places, pattern]))
+    for place in places:
+        if paths := sorted(glob.glob(place, recursive=True)):
+            return [Path(path) for path in paths]
+    looked = [os.path.abspath(place) for place in places] if len(places) > 1 else places
+    raise SourceError(f"files: nothing is at {' or at '.join(looked)}; correct the path")
+
+
+@contextlib.contextmanager
+def _hub_errors(source: Source) -> Iterator[None]:
+    """Turn errors of `datasets` and the hub into one SourceError with a remedy."""
     import datasets.exceptions
     import pyarrow
 
     python = (OSError, ValueError, RuntimeError, KeyError, TypeError, ImportError)
-    return (*python, pyarrow.ArrowException, datasets.exceptions.DatasetsError)
-
-
-def _is_final(error: Exception) -> bool:
-    """Return whether a download would fail like the stream."""
-    from datasets.exceptions import DatasetNotFoundError
-
-    return isinstance(error, DatasetNotFoundError | ConnectionError) or _says(
-        error, "offline", "BuilderConfig", "split", "scripts are no longer", "outgoing traffic"
-    )
+    try:
+        yield
+    except (*python, pyarrow.ArrowException, datasets.exceptions.DatasetsError) as error:
+        why = _remedy(source, error)
+        raise SourceError(f"dataset {source.dataset} cannot be loaded: {why}") from error
 
 
 def _remedy(source: Source, error: Exception) -> str:
     """Return what is wrong with a dataset, and how to fix it."""
-    from datasets.exceptions import DatasetNotFoundError
-
-    if _says(error, "gated"):
-        return "it is gated: accept its terms on the hub and run `hf auth login`, or mirror it"
-    if _says(error, "offline", "outgoing traffic") or isinstance(error, ConnectionError):
-        return (
+    text = f"{type(error).__name__} {error}".lower()
+    at = f" at revision {source.revision}" if source.revision else ""
+    remedies = {
+        "gated": "it is gated: accept its terms on the hub and run `hf auth login`, or mirror it",
+        ("offline", "connection", "connect", "outgoing traffic"): (
             "the hub cannot be reached: run prefill where it can, or map the dataset to a local "
             f"copy under `mirrors: {{{source.dataset}: …}}`"
-        )
-    if isinstance(error, DatasetNotFoundError):
-        at = f" at revision {source.revision}" if source.revision else ""
-        return f"it is not on the hub{at}, or not open to you: check its name, or mirror it"
-    if _says(error, "scripts are no longer"):
-        return (
+        ),
+        ("datasetnotfound", "repositorynotfound", "revisionnotfound"): (
+            f"it is not on the hub{at}, or not open to you: check its name"
+        ),
+        "scripts are no longer": (
             "it needs a loading script, which is not run: use a copy without one, such as "
             "`revision: refs/convert/parquet`"
-        )
+        ),
+    }
+    for words, remedy in remedies.items():
+        if any(word in text for word in ([words] if isinstance(words, str) else words)):
+            return remedy
     why = one_line(error) if isinstance(error, ValueError) else with_class(error)
     return f"{why}; correct its config, split or data_files, or mirror it"
-
-
-def _says(error: Exception, *words: str) -> bool:
-    return any(word.lower() in str(error).lower() for word in words)

@@ -1,20 +1,20 @@
 """Tier5 tasks: turn rows of a dataset into prompts, and documents for verifiers."""
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import DatasetRow
-from evaluation.prefill.questions import TaskPrompt, TaskPrompts
-from evaluation.prefill.row_identity import question_identity, row_identity
+from evaluation.prefill.row_identity import question_identity, row_identity, warn_of_sorted
 from evaluation.prefill.solved_examples import (
-    NumberedRow,
-    Replaced,
     SolvedExample,
     SolvedExamples,
-    drawn_anew,
     example_rows,
+    log_replaced,
 )
 from evaluation.prefill.sources import ResolvedSplit
 from evaluation.prefill.templates import RowTemplates, at_row
@@ -26,6 +26,32 @@ Shot = tuple[str, str]
 
 _TEXTS = ("id", "prompt", "system", "answer", "description", "cluster", "fewshot_same")
 _OF_EXAMPLES = ("answer", "fewshot_same")
+
+
+@dataclass(frozen=True)
+class TaskPrompt:
+    """A row as turns of a chat, or as one text; and its document, which verifiers read.
+
+    `question` and `row` are its identities (`row_identity`).
+    """
+
+    id: str
+    turns: tuple[Message, ...] | str
+    document: Mapping[str, Any]
+    strata: Mapping[str, str]
+    question: str = ""
+    row: str | None = None
+    cluster: str | None = None
+
+
+@dataclass(frozen=True)
+class TaskPrompts:
+    """A task's prompts in order, and how many there are without the limit."""
+
+    prompts: list[TaskPrompt]
+    total: int
+    max_new_tokens: int
+    replaced: Mapping[str, int]
 
 
 class PromptRecipe:
@@ -55,12 +81,15 @@ class PromptRecipe:
         expressions = templates.expressions
         document = {name: expressions[f"document.{name}"](values) for name in self.task.document}
         _check_json(f"{self.key}.document", document)
-        strata = {name: texts[f"strata.{name}"] for name in self.task.strata}
-        id = texts.get("id") or f"{self._name}/{number}"
-        question = question_identity([texts["prompt"]])
-        turns = self._turns(texts, shots)
-        cluster = texts.get("cluster")
-        return TaskPrompt(id, turns, document, strata, question, row_identity(row), cluster)
+        return TaskPrompt(
+            id=texts.get("id") or f"{self._name}/{number}",
+            turns=self._turns(texts, shots),
+            document=document,
+            strata={name: texts[f"strata.{name}"] for name in self.task.strata},
+            question=question_identity([texts["prompt"]]),
+            row=row_identity(row),
+            cluster=texts.get("cluster"),
+        )
 
     def identities(self, row: DatasetRow) -> frozenset[str]:
         """Return by what a row is recognised among solved examples."""
@@ -77,17 +106,22 @@ class PromptRecipe:
         """Return what a row has in common with its solved examples; "" where all rows may be examples."""
         return str(self._templates.text("fewshot_same", self._templates.values(row)) or "")
 
+    def label(self, row: DatasetRow) -> str:
+        """Return a row's fixed groups in words; "" where they cannot be told."""
+        with contextlib.suppress(SourceError):
+            values, text = self._templates.values(row), self._templates.text
+            return ", ".join(f"{n} {text(f'strata.{n}', values)!r}" for n in self.task.strata)
+        return ""
+
     def _turns(self, texts: Mapping[str, str], shots: Sequence[Shot]) -> tuple[Message, ...] | str:
         questions = [question for question, _ in shots] + [texts["prompt"]]
         questions[0] = texts.get("description", "") + questions[0]
-        answers = [answer for _, answer in shots]
+        solved = list(zip(questions, (answer for _, answer in shots), strict=False))
         if not self.task.chat:
-            solved = [
-                question + answer for question, answer in zip(questions, answers, strict=False)
-            ]
-            return self.task.between.join([*solved, questions[-1]])
+            examples = [question + answer for question, answer in solved]
+            return self.task.between.join([*examples, questions[-1]])
         turns = [Message(role="system", content=texts["system"])] if "system" in texts else []
-        for question, answer in zip(questions, answers, strict=False):
+        for question, answer in solved:
             turns.append(Message(role="user", content=question))
             turns.append(Message(role="assistant", content=answer))
         return (*turns, Message(role="user", content=questions[-1]))
@@ -103,27 +137,26 @@ def _check_json(key: str, document: Mapping[str, Any]) -> None:
 
 
 def read_task_prompts(
-    name: str, task: GenerationTask, origins: Sequence[ResolvedSplit]
+    name: str, task: GenerationTask, splits: Sequence[ResolvedSplit]
 ) -> TaskPrompts:
     """Return the prompts of a task's rows.
 
     Args:
-        origins: The split of the rows, and that of the solved examples if a split has them.
+        splits: The split of the rows, and that of the solved examples if a split has them.
 
     Raises:
         SourceError: There are no rows, a template fails, or two prompts have one id.
         ConfigError: A template does not parse.
     """
-    recipe = PromptRecipe(name, task)
-    rows, total = origins[0].first(task.limit)
-    if not rows:
-        raise SourceError(f"{recipe.key}: {origins[0]} has no rows")
-    examples = _solved_examples(recipe, name, origins)
+    recipe, counts = PromptRecipe(name, task), Counter[str]()
+    rows, rest = splits[0].first(task.limit)
+    examples = _solved_examples(recipe, splits, counts)
     prompts: dict[str, TaskPrompt] = {}
     for number, row in enumerate(rows):
-        place = f"{origins[0]}: row {number}"
-        shots = _shots(recipe, examples, row, place)
-        with at_row(place):
+        with at_row(f"{splits[0]}: row {number}"):
+            shots = []
+            if examples is not None:
+                shots = examples.before(recipe.identities(row), recipe.shared(row))
             prompt = recipe.prompt(row, number, shots)
         if prompt.id in prompts:
             raise SourceError(
@@ -131,30 +164,24 @@ def read_task_prompts(
                 "leave `id` out"
             )
         prompts[prompt.id] = prompt
-    replaced = Replaced(examples.replaced, examples.fewer)
-    replaced.log(recipe.key, len(prompts))
-    return TaskPrompts(list(prompts.values()), total, task.max_new_tokens, replaced)
-
-
-def _shots(
-    recipe: PromptRecipe, examples: SolvedExamples[Shot], row: DatasetRow, place: str
-) -> list[Shot]:
-    if not recipe.task.num_fewshot:
-        return []
-    with at_row(place):
-        identities, shared = recipe.identities(row), recipe.shared(row)
-    return examples.before(identities, shared)
+    log_replaced(recipe.key, counts, len(prompts))
+    others = Counter(map(recipe.label, rest))
+    if others:
+        warn_of_sorted(f"{recipe.key}: {splits[0]}", Counter(map(recipe.label, rows)), others)
+    total = len(rows) + others.total()
+    return TaskPrompts(list(prompts.values()), total, task.max_new_tokens, counts)
 
 
 def _solved_examples(
-    recipe: PromptRecipe, name: str, origins: Sequence[ResolvedSplit]
-) -> SolvedExamples[Shot]:
-    task, rows, orders = recipe.task, iter(list[NumberedRow]()), None
+    recipe: PromptRecipe, splits: Sequence[ResolvedSplit], counts: Counter[str]
+) -> SolvedExamples[Shot] | None:
+    task, place = recipe.task, f"{recipe.key}: solved examples"
+    if not task.num_fewshot:
+        return None
+    rows: Iterator[tuple[int, DatasetRow]]
     if task.fewshot_examples:
-        rows = iter(enumerate(map(dict, task.fewshot_examples)))
-    elif task.num_fewshot:
-        rows = example_rows(recipe.key, task, origins[1])
-    if task.fewshot_anew and task.fewshot_seed is not None:
-        pool = list(rows)
-        rows, orders = iter(pool), drawn_anew(task.fewshot_seed, len(pool), task.num_fewshot)
-    return SolvedExamples(f"{name}: solved examples", rows, task.num_fewshot, recipe.solved, orders)
+        rows = enumerate(map(dict, task.fewshot_examples))
+    else:
+        rows = example_rows(recipe.key, task, splits[1])
+    anew = task.fewshot_seed if task.fewshot_anew else None
+    return SolvedExamples(place, rows, task.num_fewshot, recipe.solved, counts, anew)

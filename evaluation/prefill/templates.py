@@ -2,7 +2,7 @@
 
 A field is a variable, and `row["…"]` is a field whose name is no identifier.
 
-Jinja's filters are available, except those that draw at random. There are two more filters:
+Jinja's filters are available, except `random`. There are two more filters:
 `regex_replace(pattern, replacement)`, which is Python's `re.sub`, and `shuffled(key)`, a list in an order
 that the text `key` decides.
 
@@ -22,7 +22,7 @@ from jinja2 import StrictUndefined, Undefined, UndefinedError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evaluation.errors import ConfigError, SourceError, kind_of, one_line, with_class
-from evaluation.prefill.files import DatasetRow, check_not_binary, check_unicode
+from evaluation.prefill.files import DatasetRow
 
 
 def _regex_replace(text: str, pattern: str, replacement: str) -> str:
@@ -37,48 +37,43 @@ def _shuffled(items: Sequence[Any], key: object) -> list[Any]:
 
 
 def _writable(value: Any) -> Any:
-    """Refuse values that Jinja would write as Python code does, as they would spoil a prompt.
-
-    A null would become the word None, bytes `b'…'`, and a date would depend on its type in the file.
-    """
-    if value is None:
-        raise TypeError(
-            "a field that it writes is null; write `{{ field or '' }}` if that is right"
-        )
+    """Refuse values that Jinja would write as Python code does, as they would spoil a prompt."""
     if isinstance(value, float) and math.isnan(value):
         raise TypeError("a field that it writes is not a number (NaN); leave such rows out")
-    if isinstance(value, list | tuple | dict):
-        raise TypeError(
-            f"a field that it writes is {kind_of(value)}; write the part of it that is meant, as "
-            "`{{ field | join(', ') }}`"
-        )
-    if isinstance(value, bytes | bytearray):
-        raise TypeError("a field that it writes is binary; store it as text")
-    if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
-        raise TypeError(
-            f"a field that it writes is {kind_of(value)}; write `{{{{ field.isoformat() }}}}`"
-        )
-    if not isinstance(value, str | int | float | decimal.Decimal | Undefined):
-        raise TypeError(f"what it writes is {kind_of(value)}, not a text or number")
+    if isinstance(value, str | int | float | decimal.Decimal | Undefined):
+        return value
+    remedies = (
+        (type(None), "`{{ field or '' }}` if that is right"),
+        (list | tuple | dict, "the part of it that is meant, as `{{ field | join(', ') }}`"),
+        (datetime.date | datetime.time | datetime.timedelta, "`{{ field.isoformat() }}`"),
+        (object, "a text or number"),
+    )
+    remedy = next(text for kind, text in remedies if isinstance(value, kind))
+    raise TypeError(f"a field that it writes is {kind_of(value)}; write {remedy}")
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Refuses a negative number as an index, such as a hidden label: Python would count from the end."""
+
+    def _generate(self, source: nodes.Template, *rest: Any, **more: Any) -> str:
+        for item in list(source.find_all(nodes.Getitem)):
+            if not isinstance(item.arg, nodes.Const | nodes.Neg | nodes.Slice):
+                line = item.lineno
+                item.arg = nodes.Filter(item.arg, "_index", [], [], None, None, lineno=line)
+        return super()._generate(source, *rest, **more)
+
+
+def _index(value: Any) -> Any:
+    if isinstance(value, int) and value < 0:
+        raise IndexError(f"the index {value} is negative, as hidden labels are")
     return value
 
 
-_FILTERS = (
-    *("abs", "attr", "batch", "capitalize", "center", "count", "d", "default", "dictsort", "e"),
-    *("escape", "filesizeformat", "first", "float", "forceescape", "format", "groupby", "indent"),
-    *("int", "items", "join", "last", "length", "list", "lower", "map", "max", "min", "pprint"),
-    *("reject", "rejectattr", "replace", "reverse", "round", "safe", "select", "selectattr"),
-    *("slice", "sort", "string", "striptags", "sum", "title", "tojson", "trim", "truncate"),
-    *("unique", "upper", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"),
-)
-_GLOBALS = ("range", "dict", "cycler", "joiner", "namespace")
-
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
+_ENVIRONMENT = _Environment(
     undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False, finalize=_writable
 )
-_ENVIRONMENT.filters = {name: _ENVIRONMENT.filters[name] for name in _FILTERS}
-_ENVIRONMENT.globals = {name: _ENVIRONMENT.globals[name] for name in _GLOBALS}
-_ENVIRONMENT.filters |= {"regex_replace": _regex_replace, "shuffled": _shuffled}
+del _ENVIRONMENT.filters["random"], _ENVIRONMENT.globals["lipsum"]
+_ENVIRONMENT.filters |= {"regex_replace": _regex_replace, "shuffled": _shuffled, "_index": _index}
 
 ROW = "row"
 """The variable that has all fields."""
@@ -178,22 +173,17 @@ class RowTemplates:
         texts: Mapping[str, str | None],
         expressions: Mapping[str, str | None],
     ) -> None:
-        given = {name: source for name, source in texts.items() if source is not None}
-        computed = {name: source for name, source in expressions.items() if source is not None}
-        self.texts = {name: compile_template(f"{key}.{name}", s) for name, s in given.items()}
-        self.expressions = {n: compile_expression(f"{key}.{n}", s) for n, s in computed.items()}
+        self.texts = {
+            n: compile_template(f"{key}.{n}", s) for n, s in texts.items() if s is not None
+        }
+        self.expressions = {
+            n: compile_expression(f"{key}.{n}", s) for n, s in expressions.items() if s is not None
+        }
         self._let = {name: compile_expression(f"{key}.let.{name}", s) for name, s in let.items()}
-        written = (f"{{{{ {source} }}}}" for source in (*computed.values(), *let.values()))
-        self._fields = fields_of(*given.values(), *written)
 
     def values(self, row: DatasetRow) -> dict[str, Any]:
-        """Return a row's fields and the variables of `let`, for templates.
-
-        Raises:
-            SourceError: A field that they use is binary.
-        """
+        """Return a row's fields and the variables of `let`, for templates."""
         values = values_of(row)
-        check_not_binary({name: values[name] for name in self._fields & values.keys()})
         for variable, expression in self._let.items():
             values[variable] = expression(values)
         return values
@@ -210,40 +200,10 @@ class RowTemplates:
         return text
 
 
-def fields_of(*sources: str) -> set[str]:
-    """Return the names that compiled templates use and do not define.
-
-    `row` itself is among them only where it is used as a whole.
-    """
-    fields: set[str] = set()
-    for source in sources:
-        tree = _ENVIRONMENT.parse(source)
-        fields |= meta.find_undeclared_variables(tree)
-        named = _named_fields(tree)
-        uses = sum(name.name == ROW for name in tree.find_all(nodes.Name))
-        fields |= set(named)
-        if len(named) == uses:
-            fields.discard(ROW)
-    return fields
-
-
-def _named_fields(tree: nodes.Template) -> list[str]:
-    """Return the fields that a template reads as `row["…"]` or `row.…`, each as often as it does."""
-    subscripts = [
-        node.arg.value
-        for node in tree.find_all(nodes.Getitem)
-        if _is_row(node.node) and isinstance(node.arg, nodes.Const)
-    ]
-    dotted = [
-        node.attr
-        for node in tree.find_all(nodes.Getattr)
-        if _is_row(node.node) and not hasattr(dict, node.attr)
-    ]
-    return [name for name in (*subscripts, *dotted) if isinstance(name, str)]
-
-
-def _is_row(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.Name) and node.name == ROW
+def reads_row(source: str) -> bool:
+    """Return whether a template that compiles reads anything of the row, and not the candidate alone."""
+    used = meta.find_undeclared_variables(_ENVIRONMENT.parse(source))
+    return bool(used - {"choice", "index"})
 
 
 def values_of(row: DatasetRow) -> dict[str, Any]:
@@ -252,3 +212,17 @@ def values_of(row: DatasetRow) -> dict[str, Any]:
     The row's own field `row` would stay.
     """
     return {ROW: row, **row}
+
+
+def check_unicode(text: str) -> None:
+    """Check that a text is valid Unicode: JSON can spell half a UTF-16 pair, which no tokenizer accepts.
+
+    Raises:
+        SourceError: It holds half a UTF-16 pair.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise SourceError(
+            f"not valid Unicode at character {error.start}; repair the data"
+        ) from None

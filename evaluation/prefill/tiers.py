@@ -6,7 +6,6 @@ transformers are imported only when an entry is made.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
@@ -21,7 +20,7 @@ from evaluation.prefill.definitions import (
     slice_definition,
     task_definition,
 )
-from evaluation.prefill.sources import ResolvedSplit, locate_item
+from evaluation.prefill.sources import item_state
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import complete
 
@@ -43,20 +42,18 @@ class Prefill:
     """Returns an entry's definition."""
     define_asked: Define | None = None
     """Returns the part of it that scores depend on, where the entry also holds data for verification."""
-    origins: Callable[[StagePlan, str], list[ResolvedSplit]]
-    """Returns the sources of an entry's items; none if the suite itself contains them."""
+    state: Callable[[StagePlan, str, Any], Any] = lambda plan, name, known: known
+    """Returns the state of an entry's sources, given the stored one (`sources.item_state`)."""
     make: Callable[[StagePlan, str], None]
     """Makes an entry in `plan.cache_folder(tier, name)` unless it is there already."""
     read: Callable[[Path], Cached]
     """Reads an entry; raises CacheError for one that is missing or damaged."""
 
 
-def _origins(section: str) -> Callable[[StagePlan, str], list[ResolvedSplit]]:
-    def origins(plan: StagePlan, name: str) -> list[ResolvedSplit]:
-        item = getattr(plan.suite, section)[name]
-        return list(chain(*locate_item(item, plan.config)))
-
-    return origins
+def _state(section: str) -> Callable[[StagePlan, str, Any], Any]:
+    return lambda plan, name, known: item_state(
+        getattr(plan.suite, section)[name], plan.config, known
+    )
 
 
 def _later(function: str) -> Callable[[StagePlan, str], None]:
@@ -68,27 +65,26 @@ PREFILLS: Mapping[str, Prefill] = complete(
     {
         "tier2": Prefill(
             define=slice_definition,
-            origins=_origins("slices"),
+            state=_state("slices"),
             make=_later("slices:prefill_slice"),
             read=read_slice,
         ),
         "tier3": Prefill(
             define=task_definition,
             define_asked=asked_task_definition,
-            origins=_origins("tasks"),
+            state=_state("tasks"),
             make=_later("cloze:prefill_task"),
             read=read_task,
         ),
         "tier4": Prefill(
             define=probes_definition,
-            origins=lambda plan, name: [],
             make=_later("prompts:prefill_probes"),
             read=read_prompts,
         ),
         "tier5": Prefill(
             define=generation_definition,
             define_asked=asked_definition,
-            origins=_origins("generation_tasks"),
+            state=_state("generation_tasks"),
             make=_later("generation:prefill_generation_task"),
             read=read_prompts,
         ),

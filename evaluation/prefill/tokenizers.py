@@ -2,17 +2,13 @@
 
 import json
 import logging
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import fingerprint, unordered, write_json
-from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_files
+from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_state
 from evaluation.prefill.entries import is_current, new_entry, read_meta, write_meta
-from evaluation.prefill.sources import FilesRead
-from evaluation.prefill.states import Checksums, are_unchanged, state_of
 from evaluation.settings.plan import StagePlan
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.check_texts import read_texts
@@ -44,22 +40,17 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
             check.
         ConfigError: The file of texts for the check cannot be read.
     """
-    files = tokenizer_files(Path(plan.tokenizer.name))
-    checksums = Checksums(Path(plan.config.results))
-    as_read = partial(are_unchanged, [files], checksums=checksums)
-    if not is_current(plan.tokenizer_folder, tokenizer_definition(plan), as_read):
-        reading = FilesRead(ended=True)
-        for file in files or ():
-            reading.begin(file)
+    definition, state = tokenizer_definition(plan), tokenizer_state(plan)
+    if not is_current(plan.tokenizer_folder, definition, lambda _: state):
         try:
-            _fetch(plan, lambda: None if files is None else [state_of(reading, checksums)])
+            _fetch(plan, state)
         except SourceError as error:
             key = plan.tokenizer_key or f"stages.{plan.name}: the tokenizer of its training"
             raise SourceError(f"{key}: {error}") from error
     return saved_description(read_meta(plan.tokenizer_folder))
 
 
-def _fetch(plan: StagePlan, state: Callable[[], Any]) -> None:
+def _fetch(plan: StagePlan, state: list[list[Any]] | None) -> None:
     """Copy the tokenizer's files into the cache, and check what jobs will load from there."""
     wanted = plan.tokenizer
     source = local_folder(wanted.name, wanted.revision)
@@ -86,7 +77,7 @@ def _fetch(plan: StagePlan, state: Callable[[], Any]) -> None:
             "definition": tokenizer_definition(plan),
             "revision": wanted.revision,
             "chat_template": tokenizer.chat_template,
-            "source": {"state": state()},
+            "source": {"state": state},
         }
         write_meta(building, meta, sorted(path.name for path in building.iterdir()))
 

@@ -47,15 +47,6 @@ class RankedQuestion(BaseModel):
 Line = TypeVar("Line", Document, RankedQuestion)
 
 
-class ReadSource(BaseModel):
-    """A dataset, or a user's task files, with each file's status before it was read; None: on the hub."""
-
-    kind: Literal["data", "tasks"] = "data"
-    dataset: str
-    config: str | None
-    files: list[tuple[str, tuple[int, int, int, int]]] | None
-
-
 class TaskInfo(BaseModel):
     """What the reply says of the task."""
 
@@ -68,11 +59,10 @@ class TaskInfo(BaseModel):
     """For each metric whether more is better."""
     datasets: dict[str, str]
     """Where each dataset came from."""
-    read: list[ReadSource]
+    read: list[tuple[str, str | None, str]]
+    """Each dataset, configuration and split that was read."""
     documents: int = Field(gt=0)
     """How many there are in all."""
-    task_files: str | None = None
-    """Checksum of a user's task files."""
 
 
 class Rendered(BaseModel, Generic[Line]):
@@ -102,7 +92,7 @@ def render(
         SourceError: The provider refuses the task, or its program fails.
     """
     kind = "choices" if line is RankedQuestion else "generative"
-    replies, ended = provider.ask({"include_path": None, **request, "kind": kind}, seconds)
+    replies, ended = provider.ask({**request, "kind": kind}, seconds)
     reply = replies[0] if replies else {}
     if "refused" in reply:
         raise SourceError(f"{key}: {reply['refused']}")

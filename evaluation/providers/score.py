@@ -67,7 +67,7 @@ def _once(
     provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: CaseLimits
 ) -> list[CaseOutcome]:
     """Return the outcomes of the cases until the program ended, with that of the case that ended it."""
-    asked = {"include_path": None, **request, **vars(limits), "cases": cases}
+    asked = {**request, **vars(limits), "cases": cases}
     longest = START_SECONDS + limits.seconds * (len(cases) + 1)
     lines, ended = provider.ask(asked, longest, **_OFFLINE)
     first = lines[0] if lines else {}

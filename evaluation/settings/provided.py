@@ -21,11 +21,6 @@ ProviderName = Literal["lighteval", "lm_eval"]
 VERSIONS: Mapping[str, str] = {"lighteval": "0.13.0", "lm_eval": "0.4.13"}
 """The version of each provider that is run; its lock file installs it."""
 
-INCLUDE_PATH = (
-    "Task files of your own: a folder of YAML (lm_eval), a Python file with `TASKS_TABLE` "
-    "(lighteval)."
-)
-
 CLUSTER: Any = Field(
     None,
     description="Template over the fields of the provider's document: a prompt's sampled group, e.g. `{{ "
@@ -67,7 +62,6 @@ class _ByName(Settings):
 
     provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
     task: Text = Field(description="The provider's name of a task or group (suite) of tasks.")
-    include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
     num_fewshot: Shots | None = Field(
         None, description="Number of solved examples; the provider's if not given."
     )
@@ -96,7 +90,7 @@ class ProviderTask(_ByName, ChatSettings):
     """A task by its name in a provider, which supplies all settings that are not given here."""
 
     ASKED = (
-        *("provider", "task", "include_path", "chat", "num_fewshot", "max_new_tokens"),
+        *("provider", "task", "chat", "num_fewshot", "max_new_tokens"),
         "limit",
     )
 
@@ -138,8 +132,7 @@ class ProviderTask(_ByName, ChatSettings):
 
     def settled(self, reported: Mapping[str, Any]) -> SettledTask:
         """Complete the task by what meta.json has under `provider`; the suite's keys come first."""
-        about = {key: getattr(self, key) for key in ("provider", "version", "task", "include_path")}
-        about["task_files"] = reported.get("task_files")
+        about = {key: getattr(self, key) for key in ("provider", "version", "task")}
         metrics = self.metrics or reported["metrics"]
         return SettledTask(
             stop=tuple(reported["stop"]) if self.stop is None else self.stop,
@@ -155,7 +148,7 @@ class ProviderTask(_ByName, ChatSettings):
 class ProviderChoices(_ByName):
     """A task of ranked choices by its name in a provider, which supplies contexts and candidates."""
 
-    ASKED = ("provider", "task", "include_path", "num_fewshot", "kind", "limit")
+    ASKED = ("provider", "task", "num_fewshot", "kind", "limit")
 
     kind: TaskKind = Field("ranked", description="`gold`: only the right answer is scored.")
     primary: Normalization | None = Field(None, description="Of the accuracy; else `raw`.")

@@ -116,9 +116,6 @@ class Provided(Settings):
     provider: str
     version: str
     task: str
-    include_path: str | None = None
-    task_files: str | None = None
-    """Checksum of the task files at `include_path`."""
     metric: str
 
 

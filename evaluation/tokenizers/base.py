@@ -114,6 +114,11 @@ class LoadedTokenizer(ABC):
                 return whole[len(before) :]
         return whole
 
+    @property
+    def special(self) -> dict[str, str]:
+        """Special tokens by key, as chat templates see them."""
+        return self.config.variables
+
     def _special_id(self, key: str) -> int | None:
         token = self.config.special.get(key)
         return None if token is None else self.token_id(token.content)

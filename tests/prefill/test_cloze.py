@@ -129,10 +129,8 @@ def test_repeated_questions_and_candidates_are_warned_of_and_kept(
     same = ROWS[7] | {"choices": ["me"] * 4}
     cache = prefill(tmp_path, fast_folder, [*ROWS[:6], other_gold, ROWS[2], same, ROWS[0]])
     assert len(cache.items) == 10
-    assert (
-        "tasks.t: of 10 questions, 2 repeat an earlier one (the first: t/7) and "
-        "1 have identical candidates (the first: t/8); all are scored as they are"
-    ) in caplog.text
+    assert "of 10 questions, 2 (the first: t/7) repeat an earlier one" in caplog.text
+    assert "1 (the first: t/8) have identical candidates" in caplog.text
     caplog.clear()
     assert len(prefill(tmp_path, fast_folder, ROWS).items) == 8
     assert not caplog.text
@@ -245,3 +243,16 @@ def test_right_answers_are_those_of_the_data(shared: Path, tmp_path: Path) -> No
         # The newline at the end of the prompt is scored with the answer, and is none of its bytes.
         assert tokenizer.decode(answer.tokens) == "\n" + row["canonical_solution"]
     assert items["gsm8k_gold"][0].contexts[0].text.count("Question: ") == 5
+
+
+def test_a_sorted_split_is_told(
+    tmp_path: Path, fast_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = [row | {"label": label} for label in range(3) for row in ROWS * 3]
+    prefill(tmp_path, fast_folder, rows, limit=40)
+    said = "none of the first 40 of 72 rows has label 2, so the split seems to be sorted"
+    assert said in caplog.text
+    caplog.clear()
+    prefill(tmp_path, fast_folder, rows[::2] + rows[1::2], limit=40)
+    prefill(tmp_path, fast_folder, rows, limit=12)
+    assert "sorted" not in caplog.text

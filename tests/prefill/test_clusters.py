@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from evaluation.errors import SourceError
-from evaluation.prefill.clusters import provided_clusters
+from evaluation.prefill.provided import clusters_of
 from evaluation.prefill.task_prompts import PromptRecipe
 from evaluation.settings.generation import GenerationTask
+from evaluation.settings.provided import ProviderTask
 from tests.bridge.answers import TASK
 
 PASSAGE = "The river Rhine rises in Switzerland."
@@ -24,15 +25,16 @@ PASSAGE = "The river Rhine rises in Switzerland."
     ],
 )
 def test_known_tasks_are_grouped(task: str, document: dict[str, Any], cluster: str | None) -> None:
-    assert provided_clusters("generation_tasks.t", task, None, [document]) == [cluster]
+    named = ProviderTask(provider="lm_eval", task=task)
+    assert clusters_of("generation_tasks.t", named, [document]) == [cluster]
 
 
 def test_a_template_takes_precedence() -> None:
     documents = [{"passage": PASSAGE, "part": 1}, {"passage": PASSAGE, "part": 2}]
-    found = provided_clusters("generation_tasks.t", "drop", "part {{ part }}", documents)
-    assert found == ["part 1", "part 2"]
+    task = ProviderTask(provider="lm_eval", task="drop", cluster="part {{ part }}")
+    assert clusters_of("generation_tasks.t", task, documents) == ["part 1", "part 2"]
     with pytest.raises(SourceError, match=r"t\.cluster writes nothing .* passage, part"):
-        provided_clusters("generation_tasks.t", "drop", "{{ ' ' }}", documents)
+        clusters_of("t", task.model_copy(update={"cluster": "{{ ' ' }}"}), documents)
 
 
 def test_an_own_task_names_its_clusters() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation.prefill.window import Window, generation_window
+from evaluation.prefill.prompts import Window, generation_window
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stage
 from tests.workflow.paper import Paper

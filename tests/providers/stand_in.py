@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from evaluation.providers.adapters import contract
-from evaluation.providers.adapters.refusals import RefusedTask
+from evaluation.providers.adapters.contract import RefusedTask
 
 WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.errors import ScoringError, SourceError
+from evaluation.errors import SourceError
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, RankedQuestion, Rendered, render
 from evaluation.providers.score import CaseLimits, score, verdict_of
@@ -30,29 +30,6 @@ GPQA = [
     }
     for number in range(8)
 ]
-OWN_YAML = """
-task: own_sums
-dataset_path: own/sums
-output_type: generate_until
-test_split: test
-doc_to_text: "{{question}}"
-doc_to_target: "{{answer}}"
-metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
-"""
-OWN_MODULE = """
-from lighteval.metrics.metrics import Metrics
-from lighteval.tasks.lighteval_task import LightevalTaskConfig
-from lighteval.tasks.requests import Doc
-
-def prompt(line, task_name):
-    return Doc(task_name=task_name, query=line["question"], choices=[line["answer"]], gold_index=0)
-
-TASKS_TABLE = [LightevalTaskConfig(
-    name="own_sums", prompt_function=prompt, hf_repo="own/sums", hf_subset="default",
-    evaluation_splits=["test"], metrics=[Metrics.exact_match], generation_size=8,
-    stop_sequence=["\\n"],
-)]
-"""
 
 
 def provider(name: str) -> Provider:
@@ -64,18 +41,16 @@ def provider(name: str) -> Provider:
 
 @pytest.fixture
 def mirrors(tmp_path: Path, shared: Path) -> dict[str, str]:
-    """Shared rows, and of two more datasets only the split whose rows are asked."""
-    rows = {
-        "Idavidrein/gpqa/gpqa_diamond/train": GPQA,
-        "own/sums/default/test": [{"question": "2 + 3 =", "answer": "5"}],
-    }
-    for name, content in rows.items():
-        path = tmp_path / f"{name}.parquet"
-        path.parent.mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(content), path)
+    """Shared rows, and of one more dataset only the split whose rows are asked."""
+    path = tmp_path / "Idavidrein/gpqa/gpqa_diamond/train.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(GPQA), path)
     named = {name: str(shared / "data/generative" / at) for name, at in DATASETS.items()}
-    made = {name: str(tmp_path / name) for name in ("Idavidrein/gpqa", "own/sums")}
-    return {"*": str(shared / "data"), **named, **made}
+    return {
+        "*": str(shared / "data"),
+        **named,
+        "Idavidrein/gpqa": str(tmp_path / "Idavidrein/gpqa"),
+    }
 
 
 def request(task: str, mirrors: dict[str, str], **asked: Any) -> dict[str, Any]:
@@ -147,52 +122,11 @@ def test_solved_examples_leave_the_questions_as_they_are(mirrors: dict[str, str]
         assert other.choices[0][0].count("Choices:") == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "file", "content", "metric"),
-    [
-        ("lm_eval", "sums.yaml", OWN_YAML, "exact_match"),
-        ("lighteval", "sums.py", OWN_MODULE, "em"),
-    ],
-)
-def test_a_task_of_the_users_own_is_asked_and_judged(
-    name: str, file: str, content: str, metric: str, mirrors: dict[str, str], tmp_path: Path
-) -> None:
-    made = tmp_path / "made" / file
-    made.parent.mkdir()
-    made.write_text(content)
-    path = str(made.parent if name == "lm_eval" else made)
-    found = prompts(name, "own_sums", mirrors, include_path=path)
-    (one,) = found.documents
-    assert (one.prompt, one.gold, found.info.metrics) == ("2 + 3 =", "5", {metric: True})
-    (read,) = [read for read in found.info.read if read.kind == "tasks"]
-    assert read.dataset == path
-    assert read.files is not None
-    asked = {"task": "own_sums", "include_path": path, "task_files": found.info.task_files}
-    answers = [(one.document, "5"), (one.document, "6")]
-    outcomes = score(provider(name), asked, answers, LIMITS)
-    assert [(outcome.scores or {})[metric] for outcome in outcomes] == [1, 0]
-    made.write_text(content + "\n# another\n")
-    with pytest.raises(ScoringError, match="were changed since prefill; run prefill again"):
-        score(provider(name), asked, answers, LIMITS)
-
-
-@pytest.mark.parametrize(
-    ("name", "task", "file", "content", "said"), cases("providers/refused", "not_supported")
-)
+@pytest.mark.parametrize(("name", "task", "said"), cases("providers/refused", "not_supported"))
 def test_what_is_not_taken_is_refused_in_one_sentence(
-    name: str,
-    task: str,
-    file: str | None,
-    content: str,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, task: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    path = None
-    if file is not None:
-        (tmp_path / file).write_text(content)
-        path = str(tmp_path if file.endswith(".yaml") else tmp_path / file)
     with pytest.raises(SourceError, match=said) as caught:
-        prompts(name, task, {}, include_path=path)
+        prompts(name, task, {})
     assert "\n" not in str(caught.value)

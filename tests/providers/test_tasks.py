@@ -83,11 +83,6 @@ def test_what_is_given_in_the_suite_comes_first(change: Change) -> None:
     assert asked.prompt == "user: Q: the A:\nassistant: "
 
 
-def test_a_metric_that_is_no_credit_is_not_among_those_by_default(change: Change) -> None:
-    found = run(change(TASK, quoted="out of range"))
-    assert list(found["verifiers"]) == ["exact"]
-
-
 def test_verdicts_are_kept_and_asked_once(change: Change, tmp_path: Path) -> None:
     count = tmp_path / "count"
     plan = change(TASK)

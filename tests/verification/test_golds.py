@@ -11,8 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from evaluation.errors import SourceError
-from evaluation.prefill.questions import TaskPrompt
-from evaluation.prefill.task_prompts import PromptRecipe
+from evaluation.prefill.task_prompts import PromptRecipe, TaskPrompt
 from evaluation.settings.computing import Verification
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import load_suite

@@ -2,15 +2,15 @@
 
     python -m evaluation.providers.adapters.<provider> REQUEST REPLY
 
-REQUEST is a JSON object: `task` (the provider's name of a task or group), `include_path` (a user's task
-files, or null), and more for one of two purposes. REPLY is `{"refused": sentence}`, or as follows.
+REQUEST is a JSON object with `task`, the provider's name of a task or group, and more for one of two
+purposes. REPLY is `{"refused": sentence}`, or as follows.
 
 To render the task: `kind` (`generative` or `choices`), `chat`, `num_fewshot`, `limit`, `mirrors`. The
 reply is a line `{"info": …, "documents": […]}`, as `render.TaskInfo`, `Document` and `RankedQuestion`
 describe it.
 
-To score completions: `cases` (pairs of a document's `document` and a completion), `task_files`, `seconds`
-and `memory_mb`. The reply is a line `{"version": …}` and, as soon as there is one, a line for each case
+To score completions: `cases` (pairs of a document's `document` and a completion), `seconds` and
+`memory_mb`. The reply is a line `{"version": …}` and, as soon as there is one, a line for each case
 in order: `{"scores": {metric: …}}` or `{"error": …}`. A score is a number, or a list with one per
 instruction. A case that takes longer than `seconds` ends the program by SIGALRM.
 """
@@ -20,15 +20,15 @@ import random
 import signal
 import sys
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from evaluation.errors import SourceError
 from evaluation.processes import limit_memory
-from evaluation.providers.adapters.mirror_files import read_mirrors
-from evaluation.providers.adapters.refusals import RefusedTask
-from evaluation.providers.adapters.task_files import check_user_files
+from evaluation.providers.mirrors import find_mirror, split_files
 
 START_SECONDS = 600.0
 """Time for the program to import its libraries and build a task for scoring."""
@@ -42,6 +42,10 @@ Score = Callable[[Line, str], Mapping[str, Any]]
 """Takes a document and a completion; returns scores by metric."""
 
 
+class RefusedTask(Exception):
+    """The task cannot be used; the text is a sentence for the user."""
+
+
 def main(package: str, render: Render, scorer: Callable[[Line], Score]) -> None:
     """Answer the request of the command line; `package` is the provider's, whose version is reported."""
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
@@ -51,16 +55,14 @@ def main(package: str, render: Render, scorer: Callable[[Line], Score]) -> None:
             print(json.dumps(line), file=file)
 
         try:
-            files = check_user_files(request["include_path"], request.get("task_files"))
             if "cases" in request:
                 _score(request, scorer, package, put)
             else:
                 sources = read_mirrors(request["mirrors"])
                 info, documents = render(request)
-                sources["read"] += files.pop("read")
-                about = {"version": version(package), "kind": request["kind"], **sources, **files}
+                about = {"version": version(package), "kind": request["kind"], **sources}
                 put({"info": about | info, "documents": documents})
-        except RefusedTask as error:
+        except (RefusedTask, SourceError) as error:
             put({"refused": str(error)})
 
 
@@ -108,6 +110,45 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, int | float) else f"<{type(value).__name__}>"
 
 
+def read_mirrors(mirrors: Mapping[str, str]) -> Line:
+    """Make `datasets.load_dataset` read from mirrors from now on.
+
+    Returns:
+        The part of `info` on the datasets, filled as they are read: `datasets` and `read`.
+    """
+    import datasets
+
+    from_hub = datasets.load_dataset
+    record: Line = {"datasets": {}, "read": []}
+
+    def read(files: list[Path]) -> Any:
+        if files[0].is_dir():
+            return datasets.load_from_disk(str(files[0]))
+        kind = "parquet" if files[0].suffix == ".parquet" else "json"
+        names = [str(file) for file in files]
+        # In the program's own folder, as there may be no other that may be written.
+        return from_hub(kind, data_files=names, split="train", cache_dir="datasets")
+
+    def load(path: str, name: str | None = None, *rest: Any, split: Any = None, **more: Any) -> Any:
+        root = find_mirror(path, mirrors)
+        record["datasets"][path] = "hub" if root is None else str(root)
+        if root is None:
+            record["read"].append([path, name, str(split)])
+            return from_hub(path, name, *rest, split=split, **more)
+        mirror = root
+
+        class Splits(datasets.DatasetDict):  # type: ignore[misc]
+            def __missing__(self, wanted: str) -> Any:
+                self[wanted] = read(split_files(mirror, path, name, wanted))
+                record["read"].append([path, name, wanted])
+                return self[wanted]
+
+        return Splits() if split is None else Splits()[split]
+
+    datasets.load_dataset = load
+    return record
+
+
 def seed(text: str) -> None:
     """Seed the generators that tasks and metrics draw from, so that two runs draw the same."""
     import numpy as np
@@ -123,3 +164,31 @@ def plain_fields(row: Mapping[str, object]) -> Line:
     fields = {name: value for name, value in row.items() if isinstance(value, str | int)}
     more = row.get("metadata")
     return fields | ({"metadata": plain_fields(more)} if isinstance(more, dict) else {})
+
+
+def not_supported(name: str, why: str) -> RefusedTask:
+    """Build the refusal of a task; `why` is the reason, the words after "as"."""
+    return RefusedTask(f"{name} is not supported, as {why}")
+
+
+def no_such_task(name: str, known: Iterable[str]) -> RefusedTask:
+    """Build the refusal of a name that a provider lacks, with the names most like it."""
+    near = get_close_matches(name, list(known), n=3)
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    return RefusedTask(f"it has no task {name!r}{hint}")
+
+
+def check_section(name: str, kind: str, *, ranks: bool) -> None:
+    """Raise RefusedTask for a task of the other section of a suite than it was requested under."""
+    if ranks != (kind == "choices"):
+        what = "choices; put it under `tasks`"
+        other = "no choices; put it under `generation_tasks`"
+        raise RefusedTask(f"{name} ranks {what if ranks else other}")
+
+
+def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
+    """Return the stop strings that all parts of a task share; raise RefusedTask if they differ."""
+    first, *others = stops.values()
+    if any(other != first for other in others):
+        raise RefusedTask("its parts have different stop strings; name each part as a task")
+    return first

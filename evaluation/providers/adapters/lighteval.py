@@ -9,13 +9,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Score, main, plain_fields, seed
-from evaluation.providers.adapters.refusals import (
+from evaluation.providers.adapters.contract import (
+    Line,
     RefusedTask,
+    Score,
     check_section,
     common_stop,
+    main,
     no_such_task,
     not_supported,
+    plain_fields,
+    seed,
 )
 
 _OTHER = "its metric asks another model"
@@ -63,11 +67,11 @@ def _configs(request: Line) -> dict[str, Any]:
     import nltk
 
     nltk.download = lambda *_, **__: True  # modules download its data when they are imported
-    name, own = request["task"], request["include_path"]
+    name = request["task"]
     seed(f"{name}/data")
-    if own is None and (why := _refusal(name)):
+    if why := _refusal(name):
         raise not_supported(name, why)
-    table = _tables() if own is None else _own_table(own)
+    table = _tables()
     matching = {key: c for key, c in table.items() if key == name or key.startswith(f"{name}:")}
     if not matching:
         raise no_such_task(name, table)
@@ -95,16 +99,6 @@ def _tables() -> dict[str, Any]:
             loaded = importlib.import_module(f"{tasks.__name__}.{module}")
             table |= {task.name: task for task in getattr(loaded, "TASKS_TABLE", ())}
     return table
-
-
-def _own_table(path: str) -> dict[str, Any]:
-    """Return a user's tasks, which their module lists under `TASKS_TABLE`."""
-    from lighteval.tasks.registry import Registry
-
-    try:
-        return {task.name: task for task in Registry.create_custom_tasks_module(path).TASKS_TABLE}
-    except Exception as error:  # noqa: BLE001 - the code is anyone's
-        raise RefusedTask(f"{path} is no Python file that lists tasks ({error!r})") from None
 
 
 def scorer(request: Line) -> Score:

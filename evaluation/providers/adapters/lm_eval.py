@@ -3,17 +3,20 @@
 import json
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Score, main, plain_fields, seed
-from evaluation.providers.adapters.refusals import (
+from evaluation.providers.adapters.contract import (
+    Line,
     RefusedTask,
+    Score,
     check_section,
     common_stop,
+    main,
     no_such_task,
     not_supported,
+    plain_fields,
+    seed,
 )
 
 _SEED = 1234
@@ -55,10 +58,7 @@ def _load(request: Line, prepare: Any) -> dict[str, Any]:
     from lm_eval.api.task import ConfigurableTask
     from lm_eval.tasks import TaskManager
 
-    name, own = request["task"], request["include_path"]
-    if own is not None and not Path(own).is_dir():
-        raise RefusedTask(f"`include_path` of a task of lm_eval is a folder, and {own} is none")
-    manager = TaskManager(include_path=own)
+    name, manager = request["task"], TaskManager()
     if name not in manager.task_index:
         raise no_such_task(name, manager.all_tasks)
     _check(name, manager.task_index[name].cfg or {})  # before its code is imported
