@@ -131,7 +131,7 @@ def tokenizer_warnings(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[
     found = []
     with contextlib.suppress(EvaluationError, OSError):
         subjects = stage_subjects(plan, plans) if not plan.stage.command else []
-        for subject in dict.fromkeys(subjects[:1] + subjects[-1:]):
+        for subject in subjects[:1] + subjects[1:][-1:]:
             with contextlib.suppress(EvaluationError, OSError):
                 checkpoint = subject.open()
                 found.append(other_end(plan, checkpoint))
