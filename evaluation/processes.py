@@ -290,11 +290,3 @@ def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> 
         disable=what is None,
         file=sys.stderr,
     )
-
-
-def count_answers(bar: Any, tokens: Sequence[int]) -> None:
-    """Advance a bar, whose unit is an answer, by answers' tokens; show the tokens per second so far."""
-    bar.tokens = getattr(bar, "tokens", 0) + sum(tokens)
-    seconds = max(bar.format_dict["elapsed"], 1e-3)
-    bar.set_postfix_str(f"{bar.tokens / seconds:.0f}tok/s", refresh=False)
-    bar.update(len(tokens))

@@ -1,19 +1,23 @@
-"""The score store: a Parquet table per scored item and checkpoint, with its summary as metadata.
+"""The score store: rows of scored items, by checkpoint; what a job needs again it reads from there.
 
-A job that needs the same score again reads it from the store.
+A part of an item's rows is a new Parquet file, with a summary as metadata; no file is ever changed.
 """
 
+import contextlib
+import errno
 import hashlib
 import json
 import logging
+import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from evaluation.files import atomic_path, fingerprint, load_json, unordered, write_parquet
-from evaluation.score_archives import archived_names, file_bytes, member_bytes, set_aside
+from evaluation.files import atomic_path, fingerprint, unordered
 
 if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow again
     import pyarrow as pa
@@ -22,44 +26,40 @@ log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
 
-_SUMMARY, _DIGEST, _CHECKPOINT = b"summary", b"digest", b"checkpoint"
+_SUMMARY = b"summary"
+_BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, KeyError),
+    RuntimeError,  # for an encryption bit; NotImplementedError for a method
+)
+"""Exceptions that zipfile raises for damaged bytes."""
 
 
 @dataclass(frozen=True)
 class StoredScore:
-    """Scores of one item: a table row per block or candidate, and their summary."""
+    """A part of an item's rows, and the summary of what it took."""
 
     table: "pa.Table"
     summary: dict[str, Any]
 
 
 class ScoreStore:
-    """Scores as `<item>-<key>.parquet` in `<root>/<checkpoint identity>/`.
+    """Scores as `<item>-<key>-<digest>.parquet` in `<root>/<checkpoint identity>/`.
 
-    The key is the fingerprint of all that determines an item's numbers: its token ids, the tokenizer (if
-    it decodes answers), the protocol version and the numeric settings. The item's name is only for
-    readers, and for searching it first: a score is also found under another item's name. A job ends by
-    packing all single files into one archive, as clusters limit the number of files. Archives never
-    change, so jobs of one checkpoint need no lock: each packs the files that it finds, then removes
-    them. Each file has the checkpoint's identity inside, so scores in a folder that was renamed or
-    exchanged with another are not used.
+    The key is the fingerprint of all that determines an item's numbers: the tokenizer (if it decodes
+    answers), the protocol version and the numeric settings. The item's name is only for readers, and for
+    searching it first: rows are also found under another item's name. The digest is that of the
+    checkpoint's identity and the file's bytes, so that neither damaged scores are read nor those of a
+    folder that was renamed. A job ends by packing all single files into one archive, as clusters limit
+    the number of files. Archives never change, so jobs of one checkpoint need no lock: each packs the
+    files that it finds, then removes them.
     """
 
     def __init__(self, root: Path, identity: str) -> None:
         self.folder, self.identity = root / identity, identity
-        self._rows: dict[str, frozenset[str]] = {}
-
-    def path(self, item: str, key: Any) -> Path:
-        """Return the file that `put` writes; `key` has everything that determines the item's numbers."""
-        return self.folder / f"{self.prefix(item, key)}.parquet"
-
-    def find(self, item: str, key: Any) -> str | None:
-        """Return the name of a readable file with an item's score, maybe stored under another item's name."""
-        names = self._under_key(self.prefix(item, key))
-        return next((name for name in names if self.read(name) is not None), None)
+        self._keys: dict[str, frozenset[str]] = {}
 
     def read(self, name: str) -> StoredScore | None:
-        """Return a score by the name of its file; None if it is not stored, or all copies are damaged.
+        """Return a part by the name of its file; None if it is not stored, or all copies are damaged.
 
         A damaged file is set aside. If one entry of an archive is damaged, the others remain readable.
 
@@ -67,42 +67,34 @@ class ScoreStore:
             OSError: When a file cannot be read at all.
         """
         path = self.folder / name
-        content = file_bytes(path)
-        if content is not None:
-            parsed = _parsed(content)
-            if parsed is None:
-                set_aside(path)
-            elif self._is_ours(path, parsed.checkpoint):
-                return parsed.score
+        with contextlib.suppress(FileNotFoundError):
+            content = path.read_bytes()
+            if self._is_whole(name, content):
+                return _parsed(content)
+            _set_aside(path)
         # Archives are searched last, because scores move from files into archives.
-        for archive in sorted(self.folder.glob("*.zip")):
-            content = member_bytes(archive, name)
-            parsed = None if content is None else _parsed(content)
-            if parsed is not None and self._is_ours(archive, parsed.checkpoint):
-                return parsed.score
+        for archive in self._archives():
+            if name in _listed(archive):
+                with (
+                    contextlib.suppress(FileNotFoundError, *_BROKEN),
+                    zipfile.ZipFile(archive) as opened,
+                ):
+                    content = opened.read(name)
+                    if self._is_whole(name, content):
+                        return _parsed(content)
+                log.warning("%s: %s in it is damaged", archive, name)
         return None
 
-    def put(self, item: str, key: Any, score: StoredScore) -> None:
-        """Store an item's score."""
-        _write(self.path(item, key), score, self.identity)
-
     def put_part(self, item: str, key: Any, score: StoredScore) -> str:
-        """Add rows, with a column `key`, to an item that is scored in several parts.
+        """Store rows of an item, which have a column `key`, in a new file; return its name.
 
         Different rows with the same keys become another part; an archive may have the earlier ones.
         """
-        name = f"{self.prefix(item, key)}-{fingerprint(score.table.to_pylist())}.parquet"
-        _write(self.folder / name, score, self.identity)
+        content = _written(score)
+        name = f"{self.prefix(item, key)}-{self._digest(content)}.parquet"
+        with atomic_path(self.folder / name) as temporary:
+            temporary.write_bytes(content)
         return name
-
-    def _is_ours(self, path: Path, checkpoint: str) -> bool:
-        """Return whether a file's score is of this checkpoint, whatever folder it is in; log if not."""
-        if checkpoint == self.identity:
-            return True
-        log.warning(
-            "%s: a score in it is of %s, not of %s; it is not used", path, checkpoint, self.identity
-        )
-        return False
 
     def prefix(self, item: str, key: Any) -> str:
         """Return the prefix of the file names of an item's parts: its name and the key's fingerprint."""
@@ -117,16 +109,18 @@ class ScoreStore:
         Raises:
             OSError: When a file cannot be read at all.
         """
-        for name in self._under_key(prefix):
+        key = f"-{prefix.rpartition('-')[2]}-"
+        names = [name for name in self.names() if key in name]
+        for name in sorted(names, key=lambda name: not name.startswith(prefix)):
             if not wanted:
                 return
-            if name in self._rows and not wanted & self._rows[name]:
+            if name in self._keys and not wanted & self._keys[name]:
                 continue
             part = self.read(name)
             if part is None:
                 continue
-            self._rows[name] = frozenset(part.table["key"].unique().to_pylist())
-            if wanted & self._rows[name]:
+            self._keys[name] = frozenset(part.table["key"].to_pylist())
+            if wanted & self._keys[name]:
                 yield name, part
 
     def find_rows(
@@ -135,7 +129,7 @@ class ScoreStore:
         keys: Iterable[str],
         read: Callable[[dict[str, Any], Mapping[str, Any]], Found | None],
     ) -> tuple[dict[str, Found], dict[str, Mapping[str, Any]]]:
-        """Return the stored rows of an item.
+        """Return the stored rows of an item, and the summaries of their parts by name.
 
         Args:
             prefix: Result of `prefix` for the item.
@@ -152,25 +146,17 @@ class ScoreStore:
         return values, used
 
     def names(self) -> list[str]:
-        """Return the names of all stored scores, in single files or in archives, sorted."""
+        """Return the names of all stored parts, in single files or in archives, sorted."""
         names = {path.name for path in self.folder.glob("*.parquet")}
-        return sorted(
-            names.union(*(archived_names(archive) for archive in self.folder.glob("*.zip")))
-        )
-
-    def _under_key(self, prefix: str) -> list[str]:
-        """Return file names with an item's key: those with its name first, then those of other items."""
-        key = f"-{prefix.rpartition('-')[2]}"
-        names = [name for name in self.names() if f"{key}." in name or f"{key}-" in name]
-        return sorted(names, key=lambda name: not name.startswith(prefix))
+        return sorted(names.union(*map(_listed, self._archives())))
 
     def holders(self, names: Iterable[str]) -> list[Path]:
-        """Return the archives that contain some scores, and single files of those in no archive.
+        """Return the archives that contain some parts, and single files of those in no archive.
 
         Another job of the checkpoint may pack and remove a single file at any time.
         """
         wanted = set(names)
-        contents = {path: set(archived_names(path)) for path in sorted(self.folder.glob("*.zip"))}
+        contents = {path: set(_listed(path)) for path in self._archives()}
         archives = [archive for archive, held in contents.items() if wanted & held]
         single = wanted.difference(*contents.values())
         return archives + [
@@ -178,58 +164,111 @@ class ScoreStore:
         ]
 
     def pack(self) -> None:
-        """Move all scores in single files into an archive."""
-        files = {
-            path: content for path in self.folder.glob("*.parquet") if (content := file_bytes(path))
-        }
+        """Move all parts in single files into an archive."""
+        files: dict[Path, bytes] = {}
+        for path in sorted(self.folder.glob("*.parquet")):
+            with contextlib.suppress(FileNotFoundError):  # another job has packed it
+                files[path] = path.read_bytes()
         if not files:
             return
-        contents = {path.name: hashlib.sha256(c).hexdigest() for path, c in files.items()}
-        digest = fingerprint(unordered(contents))
+        digest = fingerprint([[path.name, self._digest(files[path])] for path in files])
         with (
             atomic_path(self.folder / f"{digest}.zip") as temporary,
             zipfile.ZipFile(temporary, "w") as archive,
         ):
-            for path, content in sorted(files.items()):
+            for path, content in files.items():
                 archive.writestr(path.name, content)
         for path in files:
             path.unlink(missing_ok=True)
 
+    def _archives(self) -> list[Path]:
+        return sorted(self.folder.glob("*.zip"))
 
-class _Parsed(NamedTuple):
-    score: StoredScore
-    checkpoint: str
-    """Identity of the checkpoint."""
+    def _digest(self, content: bytes) -> str:
+        return hashlib.sha256(self.identity.encode() + content).hexdigest()[:16]
 
-
-def _write(path: Path, score: StoredScore, checkpoint: str) -> None:
-    summary = json.dumps(score.summary, allow_nan=False).encode()
-    metadata = {
-        _SUMMARY: summary,
-        _DIGEST: _digest(summary, score.table),
-        _CHECKPOINT: checkpoint.encode(),
-    }
-    write_parquet(path, score.table.replace_schema_metadata(metadata))
+    def _is_whole(self, name: str, content: bytes) -> bool:
+        return name.endswith(f"-{self._digest(content)}.parquet")
 
 
-def _parsed(content: bytes) -> _Parsed | None:
-    """Return the score in a file's bytes; None if they are damaged."""
+def _written(score: StoredScore) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    sink = pa.BufferOutputStream()
+    metadata = {_SUMMARY: json.dumps(score.summary, allow_nan=False).encode()}
+    pq.write_table(score.table.replace_schema_metadata(metadata), sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _parsed(content: bytes) -> StoredScore:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(pa.BufferReader(content))
+    summary = json.loads(table.schema.metadata[_SUMMARY])
+    return StoredScore(table.replace_schema_metadata(None), summary)
+
+
+def _listed(archive: Path) -> list[str]:
+    """Return the names of an archive's files; none of one that is missing, or damaged and set aside."""
     try:
-        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-        metadata = table.schema.metadata
-        summary = load_json(metadata[_SUMMARY], finite=True)
-        is_whole = metadata[_DIGEST] == _digest(metadata[_SUMMARY], table)
-        checkpoint = metadata[_CHECKPOINT].decode("utf-8", "replace")
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
-        return None
-    if not isinstance(summary, dict) or not is_whole:
-        return None
-    return _Parsed(StoredScore(table.replace_schema_metadata(None), summary), checkpoint)
+        with zipfile.ZipFile(archive) as opened:
+            return opened.namelist()
+    except FileNotFoundError:  # another job has just set it aside
+        return []
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # raised for a position before the start of the file
+            raise
+    except _BROKEN:
+        pass
+    _set_aside(archive)
+    return []
 
 
-def _digest(summary: bytes, table: "pa.Table") -> bytes:
-    """Return a checksum of the summary and the column names, for which Parquet has none."""
-    return fingerprint([summary.decode(), table.schema.names]).encode()
+def _set_aside(path: Path) -> None:
+    """Rename a damaged file, so that no job reads it again."""
+    log.warning(
+        "%s is damaged or of another checkpoint; set aside, and scored again where nothing else has it",
+        path,
+    )
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(path, path.with_suffix(".damaged"))
+
+
+class Rows:
+    """The rows of one item in a store, under the key of all that determines their numbers.
+
+    Args:
+        is_complete: Whether a stored row is what is wanted now; None: every row is.
+    """
+
+    def __init__(
+        self,
+        store: ScoreStore,
+        item: str,
+        key: Any,
+        is_complete: Callable[[Mapping[str, Any]], bool] | None = None,
+    ) -> None:
+        self._store, self._item, self._key, self._is_complete = store, item, key, is_complete
+        self.prefix = store.prefix(item, key)
+        self.used: dict[str, Mapping[str, Any]] = {}
+        """The parts that have wanted rows, each with its summary."""
+
+    def lacking(self, keys: Iterable[str]) -> list[str]:
+        """Return the keys that no stored row has, in their order."""
+        keys = list(dict.fromkeys(keys))
+        wanted = set(keys)
+        for name, part in self._store.holding(self.prefix, wanted):
+            found = set(part.table["key"].to_pylist())
+            if self._is_complete is not None:
+                found = {row["key"] for row in part.table.to_pylist() if self._is_complete(row)}
+            if wanted & found:
+                self.used[name] = part.summary
+                wanted -= found
+        return [key for key in keys if key in wanted]
+
+    def add(self, part: StoredScore) -> None:
+        """Store more rows."""
+        self.used[self._store.put_part(self._item, self._key, part)] = part.summary

@@ -2,7 +2,9 @@
 
 import argparse
 import os
+from collections.abc import Sequence
 
+from evaluation.checkpoints.subjects import Subject
 from evaluation.commands import (
     Commands,
     a_name,
@@ -16,7 +18,8 @@ from evaluation.commands import (
 )
 from evaluation.commands.checkpoint import add_use_mup
 from evaluation.commands.doctor import OFFLINE
-from evaluation.errors import ScoringError
+from evaluation.errors import ConfigError, ScoringError
+from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import named_stage
 
 
@@ -27,6 +30,12 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_subjects(command, bridge=True, steps=several)
     command.add_argument(
         "--scores-only", action="store_true", help="do not write tier files; `collect` does"
+    )
+    command.add_argument(
+        "--part",
+        type=_a_part,
+        metavar="K/N",
+        help="score part K of N of one checkpoint into the store; a last run without it writes results",
     )
 
     command = add_command(
@@ -60,6 +69,13 @@ def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--max-length", type=whole_number(1), help="context window, in tokens")
 
 
+def _a_part(text: str) -> tuple[int, int]:
+    number, _, total = text.partition("/")
+    if not (number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no part such as 3/8")
+    return int(number), int(total)
+
+
 def _score(options: argparse.Namespace) -> int:
     """Score checkpoints of a stage; return RECORDED if some cannot be scored."""
     os.environ.update(OFFLINE)
@@ -67,9 +83,11 @@ def _score(options: argparse.Namespace) -> int:
     plan = named_stage(plans, options.stage, options.config)
     steps = tuple(dict.fromkeys(options.step or ()))  # a step named twice is scored once
     if plan.config.scoring.device != "cpu":
-        from evaluation.scoring.own_gpus import take_gpus
+        from evaluation.scoring.gpus import take_gpus
 
         take_gpus(max(1, len(steps)))
+    if options.part:
+        return _score_part(plan, asked_subjects(options, plan, plans), options.part)
     if len(steps) > 1:
         from evaluation.orchestration.workers import score_on_all_gpus
 
@@ -79,6 +97,17 @@ def _score(options: argparse.Namespace) -> int:
 
     subjects = asked_subjects(options, plan, plans)
     return max([score_checkpoint(subject, scores_only=options.scores_only) for subject in subjects])
+
+
+def _score_part(plan: StagePlan, subjects: Sequence[Subject], part: tuple[int, int]) -> int:
+    """Score a part of one checkpoint's keys into the store."""
+    if len(subjects) != 1:
+        raise ConfigError(f"stages.{plan.name}: --part scores one checkpoint; name one step")
+    from evaluation.scoring.job import score_share
+    from evaluation.scoring.loop import Share
+
+    score_share(subjects[0], Share(*part))
+    return 0
 
 
 def _expect(options: argparse.Namespace) -> int:

@@ -44,6 +44,7 @@ def score_parts(place: Place, records: Records) -> dict[str, Any]:
     del records
     plan = place.plan
     return {
+        "form": protocol.SCORES,
         "protocols": {name: TIERS[name].scoring for name in plan.tiers},
         "attention": _attention(plan),
         "tokenizer": plan.tokenizer.model_dump(),

@@ -34,7 +34,7 @@ from evaluation.results.files import FileModel, parse_json, parse_model, unusabl
 from evaluation.results.tier_files import Count
 from evaluation.scoring import stored_completions as stored
 from evaluation.scoring.answers import cut
-from evaluation.scoring.imported_completions import IMPORTED, import_key, imports_of
+from evaluation.scoring.stored_completions import IMPORTED, import_key, imports_of
 from evaluation.settings.generation import CompletionTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task

@@ -5,6 +5,7 @@ are applied here, so changing them needs no new scores. Per-item tables are writ
 summarizes them, so a JSON's existence proves that the whole tier was written.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,21 +13,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.making import Made
 from evaluation.dependencies.places import Place
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CommandError, ResultsError, ScoringError
-from evaluation.files import is_temporary, write_json, write_parquet, write_text
+from evaluation.files import atomic_path, is_temporary, write_json
 from evaluation.grading.header import header, origin
 from evaluation.grading.tiers import SUMMARIZERS, TierFiles
 from evaluation.grading.units import units_of_files, write_units
 from evaluation.records import Record, read_record
 from evaluation.results.read import read_tier
 from evaluation.results.verified_files import FOLDER
-from evaluation.scoring.external import LINE, command_name
+from evaluation.scoring.external import command_name
 from evaluation.settings.groups import group_weights
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
@@ -101,30 +100,27 @@ def _external_tier(
     subject: Subject, store: ScoreStore, tier: str, about: Mapping[str, Any]
 ) -> TierFiles:
     """Return what an external program wrote, with this workflow's header; its other keys stay."""
-    name = about["tiers"][tier]["external"]
-    stored = store.read(name)
-    if stored is None:
+    prefix = about["tiers"][tier]["external"]
+    rows, _ = store.find_rows(prefix, [tier], lambda row, _: row)
+    if not rows:
         raise ScoringError(
-            f"{store.folder / name}: the score is missing; score this checkpoint again"
+            f"{store.folder / prefix}: the score is missing; score this checkpoint again"
         )
     protocol = f"external: {command_name(subject.plan.stage.command or '')}"
-    content = {**stored.summary["content"], **origin(subject, about), "protocol": protocol}
+    content = {**json.loads(rows[tier]["summary"]), **origin(subject, about), "protocol": protocol}
     section = TIERS[tier].section
     for item, entry in (content.get(section) or {}).items():
         settings = getattr(subject.plan.suite, section).get(item)
         if isinstance(entry, dict) and hasattr(settings, "group"):
             entry["group"] = settings.group
             entry |= {"kind": settings.kind} if hasattr(settings, "kind") else {}
-    if not stored.summary["has_items"]:
-        return TierFiles(content, {}, None)
-    return TierFiles(content, {}, partial(_write_external, stored.table))
+    items = rows[tier]["items"]
+    return TierFiles(content, {}, None if items is None else partial(_write_bytes, items))
 
 
-def _write_external(table: pa.Table, path: Path) -> None:
-    if path.suffix == ".parquet":
-        write_parquet(path, table)
-    else:
-        write_text(path, "".join(f"{line}\n" for line in table[LINE].to_pylist()))
+def _write_bytes(content: bytes, path: Path) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str, Any]:

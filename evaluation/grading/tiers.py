@@ -29,7 +29,7 @@ from evaluation.metrics.measures import measure_questions, summarize_questions, 
 from evaluation.metrics.perplexity import check_blocks
 from evaluation.metrics.positions import summarize_positions
 from evaluation.prefill.caches import EXAMPLES, QuestionLine, read_questions
-from evaluation.results.columns import BLOCKS, CANDIDATES, arrow_schema, with_columns
+from evaluation.results.columns import BLOCKS, CANDIDATES, arrow_schema
 from evaluation.results.kinds import Units
 from evaluation.results.tier_files import TaskMeans
 from evaluation.results.units_file import ByItem
@@ -41,6 +41,7 @@ from evaluation.verification.sandbox.run import describe_sandbox
 SPENT = ("seconds", "tokens_processed")
 
 SCHEMA = arrow_schema(CANDIDATES[1:])  # the first one names the item
+BLOCK_SCHEMA = arrow_schema(BLOCKS[1:])
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,13 @@ def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, An
     slices, spent = dict[str, dict[str, Any]](), list[Mapping[str, Any]]()
     for name, of_suite in plan.suite.slices.items():
         item = entry["items"][name]
-        if (score := store.read(item["score"])) is None:
-            raise _missing(store, name, 1)
-        check_blocks(score.table)
-        units[name] = block_units(tier, score.table, item["data_checksum"])
-        tables[name] = with_columns(score.table, BLOCKS[1:])
-        spent.append(score.summary)
+        rows, scores = _stored_rows(store, list(map(str, range(item["blocks"]))), item["rows"])
+        tables[name] = pa.Table.from_pylist(rows, BLOCK_SCHEMA)
+        check_blocks(tables[name])
+        units[name] = block_units(tier, tables[name], item["data_checksum"])
+        spent += scores
         slices[name] = {
-            **{key: score.summary[key] for key in SPENT},
+            **{key: sum(score[key] for score in scores) for key in SPENT},
             **slice_values(tier, units[name]),
             "by_position": summarize_positions(units[name].positions, plan.sequence_length),
             **_origin(item, of_suite.group),
@@ -80,7 +80,7 @@ def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, An
     overall = {
         metric.key: metric.mean([values[metric.key] for values in slices.values()])
         for metric in tier.metrics
-        if all(metric.key in values for values in slices.values())
+        if all(values.get(metric.key) is not None for values in slices.values())
     }
     kinds = {values["attention"] for values in slices.values()}
     attention = kinds.pop() if len(kinds) == 1 else None
@@ -105,7 +105,8 @@ def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
     tasks, spent = dict[str, dict[str, Any]](), list[Mapping[str, Any]]()
     for name, task in plan.suite.tasks.items():
         lines, meta = read_questions(plan.cache_folder("tier3", name))
-        rows, scores = _stored_rows(store, lines, entry["items"][name]["choices"])
+        keys = [line.key for line in lines]
+        rows, scores = _stored_rows(store, keys, entry["items"][name]["choices"])
         table, primary = candidates(lines, rows), task.primary or "raw"
         questions = measure_questions(table, task.kind)
         checksum = {EXAMPLES: meta["checksum"][EXAMPLES]}
@@ -120,20 +121,23 @@ def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
         units[name] = question_units(tier, table, questions, primary)
         tables[name] = with_measures(table, questions)
         spent += scores
-    keys = TaskMeans.model_fields
-    values = {key: [task[key] for task in tasks.values() if key in task] for key in keys}
+    values = {
+        key: [task[key] for task in tasks.values() if key in task] for key in TaskMeans.model_fields
+    }
     overall = {key: _mean(of_tasks) for key, of_tasks in values.items() if of_tasks}
     return _tier_files(tier, {"overall": overall, "tasks": tasks}, units, tables, spent)
 
 
 def _stored_rows(
-    store: ScoreStore, lines: Sequence[QuestionLine], prefix: str
+    store: ScoreStore, keys: Sequence[str], prefix: str
 ) -> tuple[list[dict[str, Any]], list[Mapping[str, Any]]]:
-    """Return each question's row in the store, in order, and the summaries of the scores."""
-    rows, used = store.find_rows(prefix, {line.key for line in lines}, lambda row, _: row)
-    if lacking := [line.id for line in lines if line.key not in rows]:
-        raise _missing(store, lacking[0], len(lacking))
-    return [rows[line.key] for line in lines], [*used.values()]
+    """Return the row of each key in the store, in order, and the summaries of the scores."""
+    rows, used = store.find_rows(prefix, set(keys), lambda row, _: row)
+    if lacking := [key for key in keys if key not in rows]:
+        raise ScoringError(
+            f"{store.folder}: {len(lacking)} rows of {prefix} are missing; score this checkpoint again"
+        )
+    return [rows[key] for key in keys], [*used.values()]
 
 
 def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -234,12 +238,6 @@ def _tier_files(
     write = partial(write_parquet, table=stacked(tables, tier.item))
     counts = add_up(item["items"] for item in content[tier.section].values())
     return TierFiles(content, units, write, [*spent], counts)
-
-
-def _missing(store: ScoreStore, name: str, count: int) -> ScoringError:
-    return ScoringError(
-        f"{store.folder}: the score of {name} is missing ({count} in all); score this checkpoint again"
-    )
 
 
 def _origin(item: Mapping[str, Any], group: str | None) -> dict[str, Any]:

@@ -9,8 +9,6 @@ tokens over the UTF-8 bytes of all scored text, whatever it was cut into. In det
 4. With document attention a document's first token is not scored: its bytes do not count.
 """
 
-import math
-
 import numpy as np
 import pyarrow as pa
 
@@ -29,10 +27,10 @@ def columns_of_blocks(table: pa.Table) -> dict[str, Floats]:
 
 
 def check_blocks(table: pa.Table) -> None:
-    """Check that a slice has a perplexity.
+    """Check that a slice has a loss.
 
     Raises:
-        NonFiniteError: A loss is NaN or infinite, or too large; it names the block.
+        NonFiniteError: A loss is NaN or infinite; it names the block.
         ScoringError: Nothing is scored.
     """
     nats = table["nats"].to_numpy()
@@ -47,14 +45,3 @@ def check_blocks(table: pa.Table) -> None:
             "no token of the slice is scored: its blocks are too short or empty; prefill it with a "
             "larger `sequence_length`"
         )
-    _perplexity(float(nats.sum() / scored))
-
-
-def _perplexity(nats_per_token: float) -> float:
-    try:
-        return math.exp(nats_per_token)
-    except OverflowError:
-        raise NonFiniteError(
-            f"the loss of {nats_per_token:.0f} nats a token has no finite perplexity; the model's "
-            "weights may be damaged"
-        ) from None

@@ -22,7 +22,7 @@ from evaluation.orchestration.checkpoints import SCORES_ONLY
 from evaluation.processes import THREADS, usable_cores
 from evaluation.records import RECORDED
 from evaluation.results.job_logs import last_error
-from evaluation.scoring.visible_gpus import VISIBLE, visible_names
+from evaluation.scoring.gpus import VISIBLE, visible_names
 from evaluation.settings.plan import StagePlan
 from evaluation.version import CONFIG_VARIABLE
 

@@ -1,26 +1,23 @@
-"""Tier3: score candidate answers by log-likelihood, and store the scores question by question.
+"""Tier3: score candidate answers by log-likelihood, question by question.
 
 The key of a stored question is what the model reads of it. The right answer and the question's groups
 are joined later, where scores are graded.
 """
 
-import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice, pairwise
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from evaluation.prefill.caches import TaskCache
+from evaluation.prefill.caches import TaskCache, TokenizedQuestion
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.tries import Ints
+from evaluation.scoring.engine.tries import common, key_of
+from evaluation.scoring.engine.window import Request, fit_requests
+from evaluation.scoring.loop import Part, Planned, ScoredItem, Wanted, in_parts
 from evaluation.scoring.session import Job
-from evaluation.scoring.task_plans import FitWindow, TaskPlan, plan_questions
 from evaluation.settings.tiers import TIERS
-from evaluation.store import StoredScore
-
-log = logging.getLogger(__name__)
+from evaluation.store import Rows
 
 SCHEMA = pa.schema(
     [
@@ -34,42 +31,59 @@ SCHEMA = pa.schema(
 """One row for each question, with a value for each candidate; `truncated` counts contexts."""
 
 
-def score_tasks(job: Job, tasks: Mapping[str, TaskCache]) -> dict[str, Any]:
-    """Score the questions that are not stored; return the tier's entry of the job's record."""
-    return {"items": {name: _score_task(job, name, cache) for name, cache in tasks.items()}}
-
-
-def _score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
-    job.begin(name)
+def plan_tasks(job: Job, tasks: Mapping[str, TaskCache]) -> Planned:
+    """Return the tasks' questions as items."""
     kept = {} if job.bos is None else {"bos": job.bos}  # scores without BOS keep their key
     key = job.key({"protocol": TIERS["tier3"].protocol, "prefix_token": job.prefix_token, **kept})
-    item = f"choices-{name}"
-    prefix = job.store.prefix(item, key)
-    window = FitWindow(job.plan.sequence_length, job.prefix_token, job.bos)
-    missing = _missing(job, prefix, list(dict.fromkeys(cache.keys)))
-    if missing:
-
-        def score() -> StoredScore:
-            items = dict(zip(cache.keys, cache.items, strict=True))
-            plan = plan_questions({key: items[key] for key in missing}, window)
-            return score_plan(job.backend, plan, label=f"Tier3 {name}")
-
-        job.add(item, key, job.measured(name, score))
-    else:
-        log.info("%s: already scored", name)
-    return {"choices": prefix}
+    items = [
+        ScoredItem(name, Rows(job.store, f"choices-{name}", key), cache.keys, score_tasks, cache)
+        for name, cache in tasks.items()
+    ]
+    entries = {item.name: {"choices": item.rows.prefix} for item in items}
+    return Planned(items, lambda: {"items": entries})
 
 
-def _missing(job: Job, prefix: str, questions: Sequence[str]) -> list[str]:
-    """Return the keys that are not stored, in order; add the stored parts to the job's names."""
-    keys = set(questions)
-    for name, part in job.store.holding(prefix, keys):
-        job.names.append(name)
-        keys.difference_update(part.table["key"].to_pylist())
-    return [key for key in questions if key in keys]
+def score_tasks(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
+    """Score the questions of tasks, the longest ones first."""
+    parts = [
+        (item, {key: questions[key] for key in part})
+        for item, keys in wanted.items()
+        for questions in [dict(zip(item.data.keys, item.data.items, strict=True))]
+        for part in _parts(job, {key: questions[key] for key in keys})
+    ]
+    parts.sort(key=lambda part: -max(map(_size, part[1].values())))
+    assert job.backend.tokens_processed >= 0  # loads the model
+    yield []
+    for item, questions in parts:
+        before = job.backend.tokens_processed
+        with job.naming(item.name):
+            table = score_questions(
+                job.backend, questions, job.plan.sequence_length, job.prefix_token, job.bos
+            )
+        yield [Part(item, table, job.backend.tokens_processed - before)]
 
 
-def score_plan(backend: EngineBackend, plan: TaskPlan, *, label: str) -> StoredScore:
+def _parts(job: Job, questions: Mapping[str, TokenizedQuestion]) -> Iterator[list[str]]:
+    """Yield keys of questions in parts, those with a common prefix together."""
+    contexts = {key: key_of(item.contexts[0].tokens) for key, item in questions.items()}
+    keys = sorted(contexts, key=contexts.__getitem__)
+    shared = [common(contexts[one], contexts[other]) for one, other in pairwise(keys)]
+    sizes = [_size(questions[key]) - n for key, n in zip(keys, [0, *shared], strict=True)]
+    return in_parts(keys, sizes, job)
+
+
+def _size(item: TokenizedQuestion) -> int:
+    """Return about how many tokens a question has."""
+    return len(item.contexts[0].tokens) + sum(len(one.tokens) for one in item.candidates)
+
+
+def score_questions(
+    backend: EngineBackend,
+    questions: Mapping[str, TokenizedQuestion],
+    max_length: int,
+    prefix_token: int | None,
+    bos: int | None,
+) -> pa.Table:
     """Score every candidate of questions, and the unconditional log-likelihoods that `pmi` subtracts.
 
     Returns:
@@ -77,26 +91,36 @@ def score_plan(backend: EngineBackend, plan: TaskPlan, *, label: str) -> StoredS
 
     Raises:
         NonFiniteError: When the model returns NaN or infinity; it names the item.
+        ScoringError: When a question cannot be scored; it names the item.
     """
-    scores = backend.log_likelihoods(plan.requests, label=label)
-    logprob = np.array([score.logprob for score in scores], dtype=np.float64)
-    is_greedy = np.array([score.is_greedy for score in scores], dtype=np.bool_)
-    kinds = np.stack([plan.candidates, plan.unconditional], axis=1).ravel()
-    is_candidate = np.repeat(np.arange(len(kinds)) % 2 == 0, kinds)
-    columns = [
-        pa.array(plan.keys, pa.string()),
-        _lists(logprob[is_candidate], plan.candidates),
-        _lists(logprob[~is_candidate], plan.unconditional, plan.unconditional == 0),
-        _lists(is_greedy[is_candidate], plan.candidates),
-        pa.array(plan.truncated, pa.int32()),
+    fit = partial(fit_requests, max_length=max_length, prefix_token=prefix_token, bos=bos)
+    fitted = [fit(_requests(item)) for item in questions.values()]
+    scores = iter(backend.log_likelihoods([one for part in fitted for one in part.requests]))
+    rows = []
+    for (key, item), part in zip(questions.items(), fitted, strict=True):
+        own = [*islice(scores, len(item.candidates))]
+        alone = [score.logprob for score in islice(scores, len(item.unconditional or ()))]
+        rows.append(
+            {
+                "key": key,
+                "logprob": [score.logprob for score in own],
+                "unconditional": alone or None,
+                "is_greedy": [score.is_greedy for score in own],
+                "truncated": part.truncated,
+            }
+        )
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def _requests(item: TokenizedQuestion) -> Sequence[Request]:
+    """Return a question's candidates, then its unconditional ones."""
+    kinds = {"candidate": item.candidates, "unconditional candidate": item.unconditional or ()}
+    return [
+        Request(
+            item.contexts[candidate.context].tokens,
+            candidate.tokens,
+            f"{item.id}, {kind} {number}",
+        )
+        for kind, candidates in kinds.items()
+        for number, candidate in enumerate(candidates)
     ]
-    return StoredScore(pa.table(columns, schema=SCHEMA), {})
-
-
-def _lists(
-    values: NDArray[Any], sizes: Ints, are_none: NDArray[np.bool_] | None = None
-) -> pa.ListArray:
-    """Return lists of such sizes of consecutive values; some are null."""
-    offsets = pa.array(np.append(0, np.cumsum(sizes)), pa.int32())
-    mask = None if are_none is None else pa.array(are_none)
-    return pa.ListArray.from_arrays(offsets, pa.array(values), mask=mask)

@@ -1,155 +1,257 @@
 """Tier4 and Tier5: generate completions of prompts and store them; another step verifies them.
 
 A completion is stored whole, with the text after its stop string, so that it can be cut again at other
-stop strings. It is generated again only if it ended at a string that is no longer a stop string.
+stop strings. It is generated again only if it ended at a string that is no longer a stop string. The
+prompts of all probes and tasks are answered in one queue: a batch empties at its end, when the longest
+answers are still being written.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from evaluation.errors import ScoringError
 from evaluation.prefill.caches import PROMPTS, Prompt, PromptCache
 from evaluation.prefill.tokenizers import stage_tokenizer
-from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
-from evaluation.scoring.imported_completions import imported_entry, imports_of
-from evaluation.scoring.lacking import Lacking, Waiting, sample_keys, without
+from evaluation.scoring.answers import (
+    GREEDY,
+    Answer,
+    AnswerKey,
+    GenerationRequest,
+    cut_again,
+    stopping_with,
+)
+from evaluation.scoring.loop import Part, Planned, ScoredItem, Scorer, Wanted
 from evaluation.scoring.session import Job
-from evaluation.scoring.stored_completions import prompt_key, stored_completions
-from evaluation.scoring.vllm.agreement import Agreement
+from evaluation.scoring.stored_completions import (
+    COMPLETIONS,
+    IMPORTED,
+    STOP,
+    import_key,
+    imports_of,
+    prompt_key,
+    sample_key,
+)
+from evaluation.scoring.vllm.engine import Vllm
 from evaluation.settings.generation import Sampling
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
+from evaluation.store import Rows
+
+log = logging.getLogger(__name__)
 
 _READ_AFTER_PROMPT = {"text": "after the prompt"}
 """Part of the key of completions whose text depends on their prompts."""
 
+Answers = dict[AnswerKey, Answer]
 
-def answer_probes(job: Job, probes: Mapping[str, PromptCache], waiting: Waiting) -> dict[str, Any]:
-    """Answer greedily the prompts without an answer; return the tier's entry of the job's record."""
+
+class Prompts:
+    """An item's prompts, those of equal tokens once, and how they are completed."""
+
+    def __init__(
+        self,
+        prompts: Sequence[Prompt],
+        sampling: Sampling,
+        eos: Sequence[int],
+        stops: Sequence[str],
+    ) -> None:
+        self.sampling, self.eos, self.stops = sampling, eos, stops
+        self.by_key = {prompt_key(prompt): prompt for prompt in prompts}
+        self.keys = [sample_key(key, n) for key in self.by_key for n in range(sampling.n)]
+        """Of all samples."""
+
+    def requests(self, job: Job, keys: Sequence[str]) -> list[GenerationRequest]:
+        """Return requests for some samples."""
+        stopping = stopping_with(stage_tokenizer(job.plan), self.eos, self.stops)
+        samples: dict[str, list[int]] = {}
+        for key in keys:
+            prompt, _, number = key.rpartition("-")
+            samples.setdefault(prompt, []).append(int(number))
+        return [
+            GenerationRequest(
+                key,
+                self.by_key[key].tokens,
+                self.by_key[key].max_new_tokens,
+                tuple(numbers),
+                self.sampling,
+                stopping,
+            )
+            for key, numbers in samples.items()
+        ]
+
+
+def plan_probes(job: Job, probes: Mapping[str, PromptCache]) -> Planned:
+    """Return the probes of each chat template and set of stop strings as an item, answered greedily."""
     cache = probes[job.plan.name]
-    job.begin("probes")
     meta = cache.meta
-    return {
-        "chats": [_answer_chat(job, waiting, cache, chat) for chat in meta["chats"]],
+    items = []
+    for chat in meta["chats"]:
+        prompts = [prompt for prompt in cache.prompts if prompt.id in set(chat["probes"])]
+        eos = _end_tokens(job, chat["eos_token_ids"])
+        key = _key(job, "tier4", eos, GREEDY, {})
+        data = Prompts(prompts, GREEDY, eos, chat["stop"])
+        items.append(_item(job, "probes", key, data, answer_all))
+    entry = {
+        "chats": [
+            {**chat, "answers": item.rows.prefix}
+            for chat, item in zip(meta["chats"], items, strict=True)
+        ],
         "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
         "texts": {prompt.id: prompt.prompt for prompt in cache.prompts},
         "data": meta["definition"],
         "data_checksum": meta["checksum"],
         "items": meta["items"],
     }
+    return Planned(items, lambda: entry)
 
 
-def _answer_chat(
-    job: Job, waiting: Waiting, cache: PromptCache, chat: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Answer the probes of one chat template and set of stop strings."""
-    prompts = [prompt for prompt in cache.prompts if prompt.id in set(chat["probes"])]
-    part = PromptCache(prompts, {**cache.meta, "eos_token_ids": chat["eos_token_ids"]})
-    key = _key(job, "tier4", part, GREEDY, {})
-    answers = _complete(job, waiting, "probes", key, part, GREEDY, chat["stop"])
-    return {**chat, "answers": answers}
+def plan_generation_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> Planned:
+    """Return the samples of each task as an item."""
+    imports = imports_of(job.store)
+    items, entries = list[ScoredItem](), dict[str, Callable[[], dict[str, Any]]]()
+    for name, cache in tasks.items():
+        item, entries[name] = _task(job, name, cache, imports.get(name))
+        items.append(item)
+    return Planned(items, lambda: {"tasks": {name: entry() for name, entry in entries.items()}})
 
 
-def complete_tasks(job: Job, tasks: Mapping[str, PromptCache], waiting: Waiting) -> dict[str, Any]:
-    """Complete the prompts that lack samples; return the tier's entry of the job's record."""
-    entries = {name: _complete_task(job, waiting, name, cache) for name, cache in tasks.items()}
-    return {"tasks": entries}
-
-
-def _complete_task(job: Job, waiting: Waiting, name: str, cache: PromptCache) -> dict[str, Any]:
-    job.begin(name)
+def _task(
+    job: Job, name: str, cache: PromptCache, origin: Mapping[str, Any] | None
+) -> tuple[ScoredItem, Callable[[], dict[str, Any]]]:
+    """Return a task's item, and what returns its entry of the record once it is stored."""
     meta = cache.meta
     task = settled_task(job.plan.suite.generation_tasks[name], meta)
-    stops = (*task.stop, *meta["end_strings"])
-    engine, agreement = job.plan.config.generation.decoding, None
-    other: dict[str, Any] | None = None
-    if origin := imports_of(job.store).get(name):
+    engine = job.plan.config.generation.decoding
+    eos = _end_tokens(job, meta["eos_token_ids"])
+    data = Prompts(cache.prompts, task.sampling, eos, (*task.stop, *meta["end_strings"]))
+    if origin is not None:
         engine = {"engine": str(origin["engine"])}
-        prefix, used, other = imported_entry(job.store, name, origin, cache, task.sampling.n, stops)
-        job.names += used
+        item = _item(job, name, import_key(name, origin)[1], data, refuse_imported)
     else:
-        key = _key(job, "tier5", cache, task.sampling, engine)
-        requests = _requests(task.sampling, cache.prompts)
-        agreement = Agreement(job, name, key, requests) if engine else None
-        prefix = _complete(job, waiting, name, key, cache, task.sampling, stops, agreement)
-    entry = {
-        "completions": prefix,
-        "engine": other,
-        "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
-        "decoding": {**task.decoding, **engine},
-        "stop": list(stops),
-        "chat_template": meta["chat_template"],
-        "too_long": meta["too_long"],
-        "shortened": meta.get("shortened", []),
-        "window": meta.get("window"),
-        "data": meta["asked_definition"],
-        "data_checksum": {PROMPTS: meta["checksum"][PROMPTS]},
-        "items": meta["items"],
-    }
-    if agreement:
-        waiting.afterwards.append(partial(_tell_agreement, job, entry, agreement))
-    return entry
+        key = _key(job, "tier5", eos, task.sampling, engine)
+        item = _item(job, name, key, data, answer_all_by_vllm if engine else answer_all)
+
+    def entry() -> dict[str, Any]:
+        other: dict[str, Any] | None = None
+        if origin is not None:
+            other = {"name": origin["engine"], "imported": origin["file"]}
+        elif engine:
+            versions = {summary["vllm"] for summary in item.rows.used.values()}
+            other = {"name": "vllm", "version": " and ".join(sorted(versions))}
+        return {
+            "completions": item.rows.prefix,
+            "engine": other,
+            "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
+            "decoding": {**task.decoding, **engine},
+            "stop": list(data.stops),
+            "chat_template": meta["chat_template"],
+            "too_long": meta["too_long"],
+            "shortened": meta.get("shortened", []),
+            "window": meta.get("window"),
+            "data": meta["asked_definition"],
+            "data_checksum": {PROMPTS: meta["checksum"][PROMPTS]},
+            "items": meta["items"],
+        }
+
+    return item, entry
 
 
-def _tell_agreement(job: Job, entry: dict[str, Any], agreement: Agreement) -> None:
-    """Add a measured agreement to a task's entry of the record."""
-    entry["engine"] = agreement.stored()
-    job.names.append(agreement.name)
+def _item(job: Job, name: str, key: Mapping[str, Any], data: Prompts, score: Scorer) -> ScoredItem:
+    def is_complete(row: Mapping[str, Any]) -> bool:
+        return cut_again(row["text"], row["stop_reason"], data.stops) is not None
+
+    rows = Rows(job.store, f"completions-{name}", key, is_complete)
+    return ScoredItem(name, rows, data.keys, score, data)
+
+
+def _end_tokens(job: Job, eos: Sequence[int]) -> list[int]:
+    """Return the ids that end an answer, by the tokenizer or by the checkpoint's own configuration."""
+    return sorted({*eos, *job.checkpoint.end_tokens})
 
 
 def _key(
-    job: Job, tier: str, cache: PromptCache, sampling: Sampling, engine: Mapping[str, str]
+    job: Job, tier: str, eos: Sequence[int], sampling: Sampling, engine: Mapping[str, str]
 ) -> dict[str, Any]:
     return job.key(
         {
             "protocol": TIERS[tier].scoring,
             "tokenizer": job.tokenizer["fingerprint"],
             "sampling": sampling.model_dump(exclude={"n"}),
-            "eos_token_ids": _end_tokens(job, cache),
+            "eos_token_ids": eos,
             **({} if job.tokenizer["decodes_anywhere"] else _READ_AFTER_PROMPT),
             **engine,
         }
     )
 
 
-def _end_tokens(job: Job, cache: PromptCache) -> list[int]:
-    """Return the ids that end an answer, by the tokenizer or by the checkpoint's own configuration."""
-    return sorted({*cache.meta["eos_token_ids"], *job.checkpoint.end_tokens})
+def answer_all(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
+    """Complete all prompts with the built-in engine."""
+    return _answered(job, wanted, job.backend.answers, dict)
 
 
-def _complete(
+def answer_all_by_vllm(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
+    """Complete all prompts with vLLM."""
+    vllm = Vllm(job)
+    job.backend.unload()
+    return _answered(job, wanted, vllm.answers, lambda: {"vllm": vllm.version})
+
+
+def refuse_imported(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
+    """Raise ScoringError where imported completions lack some, as the prompts have changed since."""
+    for item, keys in wanted.items():
+        raise ScoringError(
+            f"{job.location}: {item.name}: prompts or stop strings have changed since its completions were "
+            f"imported, so that {len(keys)} of {len(item.keys)} completions are missing; import them again, "
+            f"or remove {job.store.folder / IMPORTED}, so that all are generated"
+        )
+    yield []
+
+
+def _answered(
     job: Job,
-    waiting: Waiting,
-    name: str,
-    key: Mapping[str, Any],
-    cache: PromptCache,
-    sampling: Sampling,
-    stops: Sequence[str],
-    agreement: Agreement | None = None,
-) -> str:
-    """Queue the samples that are not stored; return the prefix of all names in the store.
-
-    The built-in engine generates them, or vLLM, whose `agreement` with it is measured.
-    """
-    item = f"completions-{name}"
-    prefix = job.store.prefix(item, key)
-    requests = _requests(sampling, cache.prompts)
-    keys = sample_keys(requests)
-    stored, used = stored_completions(job.store, prefix, keys, stops)
-    job.names += used
-    if set(keys) - stored.keys() or (agreement and agreement.stored() is None):
-        with job.naming(name):
-            tokenizer = stage_tokenizer(job.plan)
-            stopping = stopping_with(tokenizer, _end_tokens(job, cache), stops)
-        left = without(stored, requests)
-        waiting.lacking.append(Lacking(name, item, key, left, stopping, agreement))
-    return prefix
-
-
-def _requests(sampling: Sampling, prompts: Sequence[Prompt]) -> list[GenerationRequest]:
-    """Return the requests for all samples, in order; prompts of equal tokens are requested once."""
-    samples, by_key = tuple(range(sampling.n)), {prompt_key(prompt): prompt for prompt in prompts}
-    return [
-        GenerationRequest(key, prompt.tokens, prompt.max_new_tokens, samples, sampling)
-        for key, prompt in by_key.items()
+    wanted: Wanted,
+    answers: Callable[..., Iterator[Answers]],
+    about: Callable[[], Mapping[str, Any]],
+) -> Iterator[list[Part]]:
+    asked = [
+        (item, request)
+        for item, keys in wanted.items()
+        for request in item.data.requests(job, keys)
     ]
+    requests = [request for _, request in asked]
+    names = ", ".join(item.name for item in wanted)
+    log.info("%d prompts in one queue: %s", len(requests), names)
+    with job.naming(names):
+        parts = answers(requests, vocabulary=stage_tokenizer(job.plan).rows)
+        yield []
+        for part in parts:
+            by_item: dict[ScoredItem, Answers] = {}
+            for key, answer in part.items():
+                by_item.setdefault(asked[key.request][0], {})[key] = answer
+            yield [
+                Part(item, *completion_table(requests, its), {STOP: item.data.stops, **about()})
+                for item, its in by_item.items()
+            ]
+
+
+def completion_table(
+    requests: Sequence[GenerationRequest], answers: Answers
+) -> tuple[pa.Table, int]:
+    """Return a table of COMPLETIONS for answers, and the number of tokens read once and written."""
+    rows = [
+        {
+            "key": sample_key(requests[key.request].id, key.sample),
+            "text": answer.raw,
+            "stop_reason": answer.stop_reason,
+            "prompt_tokens": len(requests[key.request].tokens),
+            "completion_tokens": len(answer.tokens),
+            "tokens": list(answer.tokens),
+        }
+        for key, answer in answers.items()
+    ]
+    read = {key.request: len(requests[key.request].tokens) for key in answers}
+    tokens = sum(read.values()) + sum(len(answer.tokens) for answer in answers.values())
+    return pa.Table.from_pylist(rows, schema=COMPLETIONS), tokens

@@ -2,17 +2,16 @@
 
 The command gets LIGHTEVAL_CHECKPOINT_PATH, LIGHTEVAL_RESULTS_DIR, LIGHTEVAL_STEP, LIGHTEVAL_TOKENIZER,
 LIGHTEVAL_SEQ_LEN and EVAL_DATA_DIR, and writes the tier files into LIGHTEVAL_RESULTS_DIR. These are
-accepted only if they have all numbers that the suite needs. They go into the score store like any
-score: the same command does not run again for the same checkpoint, suite and data.
+accepted only if they have all numbers that the suite needs. They go into the score store, a row a tier:
+the same command does not run again for the same checkpoint, suite and data.
 """
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -29,10 +28,10 @@ from evaluation.prefill.entries import read_meta
 from evaluation.processes import end_group
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
-from evaluation.store import ScoreStore, StoredScore
+from evaluation.store import Rows, ScoreStore, StoredScore
 
-LINE = "line"
-"""Column of a stored JSONL file."""
+FILES = pa.schema([("key", pa.string()), ("summary", pa.string()), ("items", pa.binary())])
+"""A row for each tier: its JSON, and its file of items, null if there is none."""
 
 
 def command_name(command: str) -> str:
@@ -56,27 +55,25 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
     check_whole(checkpoint)  # the command may support models that the engine does not
     identity = Contents(Path(plan.config.results)).identity(checkpoint)
     store = ScoreStore(plan.scores, identity)
-    key = _key(plan)
-    names = {tier: store.path(f"external-{tier}", key).name for tier in plan.tiers}
-    if any(store.read(name) is None for name in names.values()):
-        Path(plan.config.results).mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix="external-", dir=plan.config.results))
-        try:
-            _call(subject, checkpoint.path, scratch)
-            scores = {tier: _stored(scratch, tier, plan) for tier in plan.tiers}
+    rows = Rows(store, "external", _key(plan))
+    if rows.lacking(plan.tiers):
+        results = Path(plan.config.results)
+        results.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(
+            prefix="external-", dir=results, ignore_cleanup_errors=True
+        ) as name:
+            _call(subject, checkpoint.path, Path(name))
+            files = [_files(Path(name), tier, plan) for tier in plan.tiers]
             check_whole(checkpoint)  # also raises if it changed since it was opened
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-        for tier, score in scores.items():
-            store.put(f"external-{tier}", key, score)
+        rows.add(StoredScore(pa.Table.from_pylist(files, FILES), {}))
     about = {
         "checkpoint": str(checkpoint.path),
         "identity": identity,
         "tokenizer": {"name": plan.tokenizer.name},
         "sequence_length": plan.sequence_length,
-        "tiers": {tier: {"external": name} for tier, name in names.items()},
+        "tiers": {tier: {"external": rows.prefix} for tier in plan.tiers},
     }
-    return about, store, list(names.values())
+    return about, store, [*rows.used]
 
 
 def _key(plan: StagePlan) -> dict[str, Any]:
@@ -123,57 +120,41 @@ def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
         )
 
 
-def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
-    """Return a tier's summary as the command wrote it, with its table of items if there is one."""
-    content = _read(folder / TIERS[tier].summary_file, tier, plan)
-    path = folder / TIERS[tier].items_file
-    if not path.is_file() or path.is_symlink():
-        return StoredScore(pa.table({}), {"content": content, "has_items": False})
+def _files(folder: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
+    """Return a tier's row of FILES, as the command wrote them.
+
+    Raises:
+        CommandError: When a file is missing or cannot be read, or lacks a number that the suite needs.
+    """
+    path, items = (folder / name for name in (TIERS[tier].summary_file, TIERS[tier].items_file))
     try:
-        if path.suffix == ".parquet":
-            table = pq.read_table(path)
-        else:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            table = pa.table({LINE: pa.array(lines, pa.string())})
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if path.is_symlink() or not path.is_file():
+            raise ValueError("it is not there, or no file; have the command write it")
+        text = path.read_text(encoding="utf-8")
+        _check_numbers(load_json(text, finite=True), tier, plan)
+        path, content = items, None
+        if items.is_file() and not items.is_symlink():
+            content = items.read_bytes()
+            pq.read_table(items) if items.suffix == ".parquet" else content.decode()
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise CommandError(
-            f"stages.{plan.name}.command: its {path.name} cannot be read ({error}); check what the "
-            "command writes"
+            f"stages.{plan.name}.command: its {path.name} (in LIGHTEVAL_RESULTS_DIR) cannot be used: "
+            f"{error}; check what the command writes"
         ) from None
-    return StoredScore(table, {"content": content, "has_items": True})
+    return {"key": tier, "summary": text, "items": content}
 
 
-def _read(path: Path, tier: TierName, plan: StagePlan) -> Any:
-    """Return the content of a tier's file; raise CommandError if it lacks a number that the suite needs."""
-    if not path.is_file() or path.is_symlink():
-        raise CommandError(
-            f"stages.{plan.name}.command: it succeeded but wrote no {path.name} (a file) into "
-            "LIGHTEVAL_RESULTS_DIR; have the command write it"
-        )
-    try:
-        content = load_json(path.read_text(encoding="utf-8"), finite=True)
-    except (OSError, ValueError) as error:
-        wrong: str | None = f"not JSON ({error})"
-    else:
-        is_table = isinstance(content, dict)
-        wrong = _wrong_numbers(content, tier, plan) if is_table else "not a JSON object"
-    if wrong:
-        raise CommandError(
-            f"stages.{plan.name}.command: its {path.name}: {wrong}; check what the command writes"
-        )
-    return content
-
-
-def _wrong_numbers(content: dict[str, Any], name: TierName, plan: StagePlan) -> str | None:
-    """Return which number that the suite needs is missing or wrong in a tier's file, if any."""
+def _check_numbers(content: Any, name: TierName, plan: StagePlan) -> None:
+    """Raise ValueError if a number that the suite needs is missing or wrong in a tier's file."""
+    if not isinstance(content, dict):
+        raise ValueError("not a JSON object")
     for place, (low, high) in _expected(name, plan).items():
         value: Any = content
         for key in place:
             value = value.get(key) if isinstance(value, dict) else None
         if type(value) not in (int, float) or not low <= value <= high:
             bounds = f"from {low:g} to {high:g}" if high == 1 else f"of at least {low:g}"
-            return f"{'.'.join(place)} is {value!r}, not a number {bounds}"
-    return None
+            raise ValueError(f"{'.'.join(place)} is {value!r}, not a number {bounds}")
 
 
 def _expected(name: TierName, plan: StagePlan) -> dict[tuple[str, ...], tuple[float, float]]:

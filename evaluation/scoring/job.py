@@ -1,8 +1,7 @@
 """Score one checkpoint on everything that a stage evaluates, and write a record of it.
 
-Items in the score store are reused; all others are scored and stored at once, so a job that was killed
-resumes after its last finished item. The model is loaded only if an item is missing. The job leaves a
-record that names the scores; `grading.collect` makes the tier files from them.
+What is in the score store is reused; the model is loaded only if something is missing. The record names
+the scores; `grading.collect` makes the tier files from them.
 """
 
 import logging
@@ -15,15 +14,14 @@ from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens
 from evaluation.dependencies.making import Made
 from evaluation.dependencies.places import Place
-from evaluation.errors import EvaluationError
+from evaluation.errors import CommandError, EvaluationError
 from evaluation.prefill.entries import read_meta
 from evaluation.prefill.tiers import PREFILLS, Cached
-from evaluation.scoring.answer_queue import answer_lacking
-from evaluation.scoring.choices import score_tasks
-from evaluation.scoring.completions import answer_probes, complete_tasks
+from evaluation.scoring.choices import plan_tasks
+from evaluation.scoring.completions import plan_generation_tasks, plan_probes
 from evaluation.scoring.external import run_external
-from evaluation.scoring.lacking import Waiting
-from evaluation.scoring.perplexity import score_slices
+from evaluation.scoring.loop import ALL, Planned, Share, score_lacking
+from evaluation.scoring.perplexity import plan_slices
 from evaluation.scoring.session import Job
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName, complete
@@ -31,25 +29,16 @@ from evaluation.store import ScoreStore
 
 log = logging.getLogger(__name__)
 
-Scorer = Callable[[Job, Mapping[str, Any], Waiting], dict[str, Any]]
-
-
-def _at_once(score: Callable[[Job, Mapping[str, Any]], dict[str, Any]]) -> Scorer:
-    """Return a scorer that leaves nothing waiting."""
-    return lambda job, caches, waiting: score(job, caches)
-
-
-SCORERS: Mapping[str, Scorer] = complete(
+PLANNERS: Mapping[str, Callable[[Job, Mapping[str, Any]], Planned]] = complete(
     {
-        "tier2": _at_once(score_slices),
-        "tier3": _at_once(score_tasks),
-        "tier4": answer_probes,
-        "tier5": complete_tasks,
+        "tier2": plan_slices,
+        "tier3": plan_tasks,
+        "tier4": plan_probes,
+        "tier5": plan_generation_tasks,
     },
-    "scoring.job.SCORERS",
+    "scoring.job.PLANNERS",
 )
-"""Scorer of each tier: it takes the tier's caches by name, returns the tier's entry of the record, and
-says which completions wait."""
+"""Returns the items of each tier from its caches by name."""
 
 StageData = dict[TierName, dict[str, Cached]]
 """Every tier's cache entries by name, read and checked."""
@@ -80,29 +69,46 @@ def score(place: Place) -> Made:
     return Made(store.holders(names), about={**about, "consumed_tokens": consumed})
 
 
+def score_share(subject: Subject, share: Share) -> None:
+    """Score a share of a checkpoint's keys into the store, without a record; others score the rest.
+
+    Raises:
+        EvaluationError: As `score`, also where the checkpoint is at fault.
+    """
+    if subject.plan.stage.command:
+        raise CommandError(
+            f"stages.{subject.plan.name}.command scores a checkpoint as a whole; leave --part out"
+        )
+    job, planned = _planned(subject)
+    score_lacking(job, [item for tier in planned.values() for item in tier.items], share)
+    job.check_unchanged()
+
+
+def _planned(subject: Subject) -> tuple[Job, dict[TierName, Planned]]:
+    tokenizer, data = read_meta(subject.plan.tokenizer_folder), read_stage_data(subject.plan)
+    metas = [cache.meta for caches in data.values() for cache in caches.values()]
+    job = Job(subject, tokenizer, max(int(meta["vocab_size_needed"]) for meta in metas))
+    return job, {name: PLANNERS[name](job, caches) for name, caches in data.items()}
+
+
 def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
     """Return the record's content, the store, and the names of the scores in the store."""
-    plan = subject.plan
-    if plan.stage.command:
+    if subject.plan.stage.command:
         return run_external(subject)
-    tokenizer = read_meta(plan.tokenizer_folder)
-    data = read_stage_data(plan)
-    metas = [cache.meta for caches in data.values() for cache in caches.values()]
-    needed = max(int(meta["vocab_size_needed"]) for meta in metas)
-    job, waiting = Job(subject, tokenizer, needed), Waiting()
-    tiers = {name: SCORERS[name](job, caches, waiting) for name, caches in data.items()}
-    answer_lacking(job, waiting)
+    job, planned = _planned(subject)
+    items = [item for tier in planned.values() for item in tier.items]
+    score_lacking(job, items, ALL)
     job.check_unchanged()
     about = {
         "checkpoint": str(job.location),
         "identity": job.store.identity,
-        "tokenizer": {key: tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")},
-        "sequence_length": plan.sequence_length,
+        "tokenizer": {key: job.tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")},
+        "sequence_length": subject.plan.sequence_length,
         **trained_context(job.checkpoint),
         **job.numeric_settings,
-        "tiers": tiers,
+        "tiers": {name: tier.entry() for name, tier in planned.items()},
     }
-    return about, job.store, job.names
+    return about, job.store, [name for item in items for name in item.rows.used]
 
 
 def read_stage_data(plan: StagePlan) -> StageData:

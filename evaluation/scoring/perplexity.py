@@ -1,51 +1,85 @@
-"""Tier2: score the perplexity of slices of packed text."""
+"""Tier2: score the perplexity of slices of packed text, block by block."""
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+import torch
 
-from evaluation.metrics.perplexity import check_blocks
 from evaluation.metrics.positions import FIRST
 from evaluation.prefill.caches import SliceCache
 from evaluation.results.columns import BLOCKS, arrow_schema
 from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.tries import Ints
+from evaluation.scoring.loop import Part, Planned, ScoredItem, Wanted, in_parts
 from evaluation.scoring.session import Job
 from evaluation.settings.sources import Attention
 from evaluation.settings.tiers import TIERS
-from evaluation.store import StoredScore
+from evaluation.store import Rows
 
 SCHEMA = arrow_schema(BLOCKS[1:])  # the first one names the item
 
 
-def score_slices(job: Job, slices: Mapping[str, SliceCache]) -> dict[str, Any]:
-    """Score the slices that are not stored; return the tier's entry of the job's record."""
-    return {"items": {name: _score(job, name, cache) for name, cache in slices.items()}}
+def plan_slices(job: Job, slices: Mapping[str, SliceCache]) -> Planned:
+    """Return the slices' blocks as items, by their numbers."""
+    items = [_item(job, name, cache) for name, cache in slices.items()]
+    return Planned(items, lambda: {"items": {item.name: _entry(item) for item in items}})
 
 
-def _score(job: Job, name: str, cache: SliceCache) -> dict[str, Any]:
+def _item(job: Job, name: str, cache: SliceCache) -> ScoredItem:
     attention = job.plan.suite.slices[name].attention or "block"
     own = {"protocol": TIERS["tier2"].protocol, "attention": attention, "first_bin": FIRST}
-    score = partial(score_slice, job.backend, cache, attention)
-    return job.item(name, own, cache.meta, score)
+    key = job.key({**own, "data": cache.meta["checksum"]})
+    keys = [str(number) for number in range(len(cache.tokens))]
+    return ScoredItem(name, Rows(job.store, name, key), keys, score_slices, (cache, attention))
 
 
-def score_slice(backend: EngineBackend, cache: SliceCache, attention: Attention) -> StoredScore:
-    """Score every block of a slice; `EngineBackend.block_nats` describes both kinds of attention."""
-    starts = cache.document_starts if attention == "document" else None
-    nats = backend.block_nats(cache.tokens, starts, label=_label(cache.meta))
-    amounts = [np.arange(len(nats.nats)), nats.nats, nats.tokens, _scored_bytes(cache, attention)]
-    by_position = [nats.nats_by_position, nats.tokens_by_position]
-    columns = [pa.array(column) for column in (*amounts, *(one.tolist() for one in by_position))]
-    table = pa.table(columns, names=SCHEMA.names).cast(SCHEMA)
-    check_blocks(table)
-    return StoredScore(table, {})
+def _entry(item: ScoredItem) -> dict[str, Any]:
+    meta = item.data[0].meta
+    return {
+        "rows": item.rows.prefix,
+        "blocks": len(item.keys),
+        "data": meta["definition"],
+        "data_checksum": meta["checksum"],
+        "items": meta["items"],
+    }
 
 
-def _scored_bytes(cache: SliceCache, attention: Attention) -> NDArray[np.int64]:
+def score_slices(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
+    """Score blocks of slices."""
+    assert job.backend.tokens_processed >= 0  # loads the model
+    yield []
+    for item, keys in wanted.items():
+        cache, attention = item.data
+        for part in in_parts(keys, [cache.tokens.shape[1]] * len(keys), job):
+            before = job.backend.tokens_processed
+            with job.naming(item.name):
+                table = score_blocks(job.backend, cache, attention, np.array(part, np.int64))
+            keyed = table.add_column(0, "key", pa.array(part, pa.string()))
+            yield [Part(item, keyed, job.backend.tokens_processed - before)]
+
+
+def score_blocks(
+    backend: EngineBackend, cache: SliceCache, attention: Attention, blocks: Ints
+) -> pa.Table:
+    """Score some blocks, in ascending order; `EngineBackend.block_nats` describes both kinds of attention."""
+    starts = _starts_in(cache, blocks) if attention == "document" else None
+    nats = backend.block_nats(cache.tokens[torch.from_numpy(blocks)], starts)
+    sizes = _scored_bytes(cache, attention)[blocks]
+    by_position = [nats.nats_by_position.tolist(), nats.tokens_by_position.tolist()]
+    columns = [pa.array(column) for column in (blocks, nats.nats, nats.tokens, sizes, *by_position)]
+    return pa.table(columns, names=SCHEMA.names).cast(SCHEMA)
+
+
+def _starts_in(cache: SliceCache, blocks: Ints) -> torch.Tensor:
+    """Return where documents start in some blocks alone, as flat positions."""
+    length, starts = cache.tokens.shape[1], cache.document_starts.numpy()
+    inside = starts[np.isin(starts // length, blocks)]
+    return torch.from_numpy(np.searchsorted(blocks, inside // length) * length + inside % length)
+
+
+def _scored_bytes(cache: SliceCache, attention: Attention) -> Ints:
     """Return the UTF-8 bytes of each block's scored tokens, (blocks,)."""
     total = np.array(cache.block_bytes.numpy(), dtype=np.int64)
     if attention == "document" and cache.start_bytes is not None:
@@ -54,7 +88,3 @@ def _scored_bytes(cache: SliceCache, attention: Attention) -> NDArray[np.int64]:
         inside = starts % length > 0  # a block's token 0 is never scored
         np.subtract.at(total, starts[inside] // length, sizes[inside])
     return total
-
-
-def _label(meta: dict[str, Any]) -> str:
-    return f"Tier2 {meta['slice'].get('dataset') or 'files'}" if "slice" in meta else "Tier2"

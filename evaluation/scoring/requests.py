@@ -1,25 +1,30 @@
-"""Score a file of requests: read JSONL, and write the same rows with `logprob` and `is_greedy`."""
+"""Score a file of requests: read JSONL, and write the same rows with `logprob` and `is_greedy`.
+
+A row has either two strings, `context` and `continuation`, or two lists of token ids,
+`context_tokens` and `continuation_tokens`, and no other key.
+"""
 
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.errors import ScoringError
-from evaluation.files import write_jsonl
+from evaluation.files import is_unicode, read_json, read_lines, write_jsonl
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, fit_requests, prefix_of
-from evaluation.scoring.request_files import (
-    TOKENS,
-    RequestRow,
-    read_rows,
-)
 from evaluation.settings.computing import Scoring
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import encode_pairs
 from evaluation.tokenizers.loading import check_sentence, load_tokenizer
 
 log = logging.getLogger(__name__)
+
+TEXT = {"context", "continuation"}
+TOKENS = {"context_tokens", "continuation_tokens"}
+
+RequestRow = dict[str, Any]
 
 
 def score_request_file(
@@ -53,12 +58,13 @@ def score_request_file(
 
     def answers() -> Iterator[RequestRow]:
         checkpoint = open_checkpoint(checkpoint_path, use_mup=use_mup)
-        loaded = _tokenizer(tokenizer, checkpoint) if any(map(_needs_tokenizer, rows)) else None
+        needs_one = not all(row.get("context_tokens") for row in rows)
+        loaded = _tokenizer(tokenizer, checkpoint) if needs_one else None
         window = _window(checkpoint, max_length)
         requests = prepare(rows, loaded, str(requests_path), window, checkpoint.vocab_size)
         scoring = Scoring.model_validate({"device": device, "dtype": dtype})
         backend = EngineBackend(scoring, checkpoint, loaded=lambda: None)
-        scores = backend.log_likelihoods(requests, label="requests")
+        scores = backend.log_likelihoods(requests)
         for row, score in zip(rows, scores, strict=True):
             yield {**row, **score._asdict()}
 
@@ -82,14 +88,20 @@ def prepare(
     """
     names = [f"{source}: line {line}" for line in range(1, len(rows) + 1)]
     requests = [_request(row, tokenizer, name) for row, name in zip(rows, names, strict=True)]
-    prefix = _prefix_token(tokenizer)
+    prefix = None
+    if tokenizer is not None:
+        prefix = prefix_of(tokenizer.bos_token_id, tokenizer.eos_token_id)
     for request in requests:
         if not request.context and prefix is None:
             raise ScoringError(
                 f"{request.name}: an empty context is replaced by BOS or EOS, but no tokenizer with "
                 "one of them is given; give one (--tokenizer), or a context"
             )
-        _check_ids(request, vocab_size)
+        if (highest := max((*request.context, *request.continuation))) >= vocab_size:
+            raise ScoringError(
+                f"{request.name}: has token {highest:.6g}, but the model's embedding has only "
+                f"{vocab_size} rows; use the tokenizer that the checkpoint was trained with"
+            )
     fitted = fit_requests(requests, max_length=max_length, prefix_token=prefix)
     if fitted.truncated:
         log.warning(
@@ -97,15 +109,6 @@ def prepare(
             source, fitted.truncated, len(requests), max_length,
         )  # fmt: skip
     return fitted.requests
-
-
-def _check_ids(request: Request, vocab_size: int) -> None:
-    highest = max((*request.context, *request.continuation), default=0)
-    if highest >= vocab_size:
-        raise ScoringError(
-            f"{request.name}: has token {highest:.6g}, but the model's embedding has only "
-            f"{vocab_size} rows; use the tokenizer that the checkpoint was trained with"
-        )
 
 
 def _window(checkpoint: Checkpoint, max_length: int | None) -> int:
@@ -124,8 +127,40 @@ def _window(checkpoint: Checkpoint, max_length: int | None) -> int:
     return max_length or trained or 0
 
 
-def _needs_tokenizer(row: RequestRow) -> bool:
-    return "context" in row or not row["context_tokens"]
+def read_rows(path: Path) -> list[RequestRow]:
+    """Read and check every line of a file of requests: at least one.
+
+    Raises:
+        ScoringError: When there is no row, or a row is wrong; it names the first such line.
+    """
+    lines = read_lines(path, ScoringError, "JSONL, one request on each line")
+    rows = [_checked(line, f"{path}: line {number}") for number, line in lines]
+    if not rows:
+        raise ScoringError(f"{path}: holds no requests; give JSONL, one object on each line")
+    return rows
+
+
+def _checked(line: bytes, place: str) -> RequestRow:
+    row = read_json(line, place, ScoringError)
+    if not isinstance(row, dict) or row.keys() not in (TEXT, TOKENS):
+        raise ScoringError(
+            f"{place}: expected the keys context and continuation, or context_tokens and "
+            "continuation_tokens, and no others"
+        )
+    is_right = _is_text if row.keys() == TEXT else _is_tokens
+    for key, value in row.items():
+        if not is_right(value) or (not value and key.startswith("continuation")):
+            kind = "a string of Unicode characters" if row.keys() == TEXT else "a list of token ids"
+            raise ScoringError(f"{place}: {key} must be {kind}, that of the continuation not empty")
+    return row
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and is_unicode(value)
+
+
+def _is_tokens(value: Any) -> bool:
+    return isinstance(value, list) and all(type(token) is int and token >= 0 for token in value)
 
 
 def _request(row: RequestRow, tokenizer: LoadedTokenizer | None, name: str) -> Request:
@@ -135,12 +170,6 @@ def _request(row: RequestRow, tokenizer: LoadedTokenizer | None, name: str) -> R
         raise ScoringError(f"{name}: strings need a tokenizer; give one (--tokenizer)")
     (pair,) = encode_pairs(tokenizer, [(row["context"], row["continuation"])])
     return Request(tuple(pair.context), tuple(pair.continuation), name)
-
-
-def _prefix_token(tokenizer: LoadedTokenizer | None) -> int | None:
-    if tokenizer is None:
-        return None
-    return prefix_of(tokenizer.bos_token_id, tokenizer.eos_token_id)
 
 
 def _tokenizer(name: str | None, checkpoint: Checkpoint) -> LoadedTokenizer:

@@ -1,11 +1,8 @@
-"""Define `Job`: a checkpoint with its stage's settings, its backend, and its items in the score store."""
+"""Define `Job`: a checkpoint with its stage's settings, its backend, and its score store."""
 
 import importlib.metadata
-import logging
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +16,13 @@ from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import prefix_of
-from evaluation.store import ScoreStore, StoredScore
-
-log = logging.getLogger(__name__)
+from evaluation.store import ScoreStore
 
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 
 
 class Job:
-    """A complete checkpoint that fits its stage, and whose items are scored through the store.
-
-    `names` collects the names of the scores that it used. `backend` loads the model at its first
-    use.
+    """A complete checkpoint that fits its stage; `backend` loads the model at its first use.
 
     Args:
         vocab_size_needed: Rows that the model's embedding must have for the stage's token ids.
@@ -38,7 +30,7 @@ class Job:
 
     def __init__(self, subject: Subject, tokenizer: dict[str, Any], vocab_size_needed: int) -> None:
         self.plan = plan = subject.plan
-        self.tokenizer, self.vocab_size_needed = tokenizer, vocab_size_needed
+        self.tokenizer = tokenizer
         self.checkpoint = subject.open()
         self.location = subject.checkpoint
         self.subject, self._state = subject, checkpoint_state(self.location)
@@ -49,8 +41,6 @@ class Job:
         self.backend = EngineBackend(scoring, self.checkpoint, self.check_unchanged, cache)
         self._contents = Contents(Path(plan.config.results))
         self.store = ScoreStore(plan.scores, self._contents.identity(self.checkpoint))
-        self.names: list[str] = []
-        self._begun = 0
 
     def check_unchanged(self) -> None:
         """Check that the checkpoint on disk is still the one that was opened.
@@ -80,52 +70,6 @@ class Job:
         """Return an item's key: what its scores depend on besides token ids, with the tier's own part."""
         return {**own, "sequence_length": self.plan.sequence_length, **self.numeric_settings}
 
-    def item(
-        self,
-        name: str,
-        own: Mapping[str, Any],
-        meta: Mapping[str, Any],
-        score: Callable[[], StoredScore],
-    ) -> dict[str, Any]:
-        """Score an item, by `score`, unless it is stored; return its entry of the record."""
-        self.begin(name)
-        key = self.key({**own, "data": meta["checksum"]})
-        rows = self.store.find(name, key)
-        if rows is None:
-            rows = self.store.path(name, key).name
-            self.store.put(name, key, self.measured(name, score))
-        else:
-            log.info("%s: already scored", name)
-        self.names.append(rows)
-        return {
-            "score": rows,
-            "data": meta["definition"],
-            "data_checksum": meta["checksum"],
-            "items": meta["items"],
-        }
-
-    def begin(self, name: str) -> None:
-        """Log which of the stage's items is scored next."""
-        self._begun += 1
-        total = sum(len(self.plan.cache_entries(tier)) for tier in self.plan.tiers)
-        log.info("item %d of %d: %s", self._begun, total, name)
-
-    def add(self, item: str, key: Mapping[str, Any], part: StoredScore) -> None:
-        """Store a part of an item, and add its name to the record."""
-        self.names.append(self.store.put_part(item, key, part))
-
-    def measured(self, name: str, score: Callable[[], StoredScore]) -> StoredScore:
-        """Run a function that scores; add seconds and tokens, without loading; errors name the item."""
-        before = self.backend.tokens_processed  # loads the model before the clock starts
-        start = time.perf_counter()
-        with self.naming(name):
-            fresh = score()
-        spent = {
-            "seconds": time.perf_counter() - start,
-            "tokens_processed": self.backend.tokens_processed - before,
-        }
-        return self.stamped(fresh, spent)
-
     @contextmanager
     def naming(self, name: str) -> Iterator[None]:
         """Add checkpoint and item to the messages of the block's errors."""
@@ -134,19 +78,16 @@ class Job:
         except EvaluationError as error:
             raise type(error)(f"{self.location}: {name}: {error}") from error
 
-    def stamped(self, score: StoredScore, spent: Mapping[str, Any]) -> StoredScore:
-        """Return a score whose summary also has its cost, GPU and versions of packages."""
-        stamp = {
-            **spent,
-            "seconds": round(spent["seconds"], 3),
+    def cost(self, seconds: float, tokens: int) -> dict[str, Any]:
+        """Return the summary of rows that took so long: also GPU, and versions of packages."""
+        return {
+            "seconds": round(seconds, 3),
+            "tokens_processed": tokens,
             "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
-            "gpu": None,
             "row_tokens": self.backend.row_tokens,
+            "gpu": torch.cuda.get_device_name() if self.backend.device == "cuda" else None,
+            **({"layers": self.backend.layers} if self.backend.device == "cuda" else {}),
         }
-        if self.backend.device == "cuda":
-            stamp["gpu"] = torch.cuda.get_device_name()
-            stamp["layers"] = self.backend.layers
-        return replace(score, summary={**score.summary, **stamp})
 
     @property
     def bos(self) -> int | None:

@@ -1,6 +1,11 @@
-"""Read completions from the score store, which has a row for each sample."""
+"""Read completions from the score store, which has a row for each sample.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+Completions that another engine wrote are stored as a checkpoint's own; nothing is generated for their task.
+`<results>/scores/<checkpoint identity>/imported.json` has, by task, the engine, the file and its checksum,
+which is part of the key: a later import takes the place of an earlier one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,12 +15,18 @@ import pyarrow as pa
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint
 from evaluation.prefill.caches import Prompt
+from evaluation.results.files import parse_json
 from evaluation.scoring.answers import Stopping, StopSearch, cut_again, stopping_with
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 
 STOP = "stop"
 """Key in a part's summary: the stop strings that its completions were generated with."""
+
+IMPORTED = "imported.json"
+Import = Mapping[str, Any]
+"""An entry of `imported.json`: `engine`, `file` and `checksum`."""
 
 COMPLETIONS = pa.schema(
     [
@@ -53,35 +64,16 @@ def sample_key(prompt: str, sample: int) -> str:
     return f"{prompt}-{sample}"
 
 
-def stored_completions(
-    store: ScoreStore,
-    prefix: str,
-    keys: Iterable[str],
-    stops: Sequence[str],
-    count: Count | None = None,
-) -> tuple[dict[str, StoredCompletion], dict[str, Mapping[str, Any]]]:
-    """Return the stored completions that are complete with these stop strings.
+def imports_of(store: ScoreStore) -> dict[str, Import]:
+    """Return what was imported for a checkpoint, by task; raise ResultsError for a damaged file."""
+    path = store.folder / IMPORTED
+    return parse_json(path, path.read_bytes(), "import again") if path.exists() else {}
 
-    Args:
-        count: Counts the tokens of a completion that was generated with other stop strings; None: all
-            generated tokens count.
 
-    Returns:
-        Completions by key, and the summaries of their parts by the part's name.
-    """
-
-    def read(row: Mapping[str, Any], summary: Mapping[str, Any]) -> StoredCompletion | None:
-        cut = cut_again(row["text"], row["stop_reason"], stops)
-        if cut is None:
-            return None
-        text, reason = cut
-        tokens = row["completion_tokens"]
-        is_other = set(summary.get(STOP, stops)) != set(stops)
-        if count and is_other and reason == "stop_string":
-            tokens = count(row["tokens"])
-        return StoredCompletion(text, reason, row["prompt_tokens"], tokens)
-
-    return store.find_rows(prefix, keys, read)
+def import_key(name: str, origin: Import) -> tuple[str, dict[str, Any]]:
+    """Return the item of imported completions in the store, and its key."""
+    key = {"engine": origin["engine"], "imported": origin["checksum"]}
+    return f"completions-{name}", {"protocol": TIERS["tier5"].scoring, **key}
 
 
 def counted_completions(
@@ -107,9 +99,17 @@ def counted_completions(
         tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
         return until_stopped(stopping_with(tokenizer, (), stops), ())
 
-    completions, used = stored_completions(
-        store, prefix, keys, stops, lambda tokens: count()(tokens)
-    )
+    def read(row: Mapping[str, Any], summary: Mapping[str, Any]) -> StoredCompletion | None:
+        cut = cut_again(row["text"], row["stop_reason"], stops)
+        if cut is None:
+            return None
+        is_other = set(summary.get(STOP, stops)) != set(stops)
+        tokens = row["completion_tokens"]
+        if is_other and cut[1] == "stop_string":
+            tokens = count()(row["tokens"])
+        return StoredCompletion(*cut, row["prompt_tokens"], tokens)
+
+    completions, used = store.find_rows(prefix, keys, read)
     if not completions.keys() >= set(keys):
         raise ScoringError(
             f"{name}: a completion is missing from the store; score this checkpoint again"

@@ -21,7 +21,7 @@ from evaluation.errors import (
     NotEnoughMemory,
     ScoringError,
 )
-from evaluation.scoring import visible_gpus
+from evaluation.scoring import gpus
 from evaluation.scoring.engine import backend
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.device import choose_device
@@ -117,7 +117,7 @@ def test_a_pass_is_halved_until_nothing_is_left_to_halve(monkeypatch: pytest.Mon
     one.engine = Engine(tiny.model("llama"), row_tokens=1024, device="cpu")
     monkeypatch.setattr(one.engine, "hidden", full)
     with pytest.raises(EvaluationError, match="enough memory"):
-        one.log_likelihoods([Request((1,), (2,))], label="task")
+        one.log_likelihoods([Request((1,), (2,))])
     assert one.row_tokens == 256
 
 
@@ -138,7 +138,7 @@ def test_too_little_memory_is_not_the_checkpoints_fault(
 def test_a_job_that_was_given_a_gpu_never_runs_on_the_cpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(visible_gpus, "DRIVERS", (str(tmp_path),))
+    monkeypatch.setattr(gpus, "DRIVERS", (str(tmp_path),))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with pytest.raises(ScoringError, match=r"cannot use a GPU here: .*; .* scoring\.device: cpu"):
         choose_device("auto")

@@ -4,7 +4,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 import torch
 
@@ -33,7 +32,6 @@ from evaluation.settings.verifiers import (
     Pattern,
     Program,
 )
-from evaluation.store import StoredScore
 from evaluation.verification.registry import verify
 from evaluation.verification.verdicts import Verdict
 from tests.bridge.folders import make_plans
@@ -220,13 +218,12 @@ def test_the_machine_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     gpu = "NVIDIA H100 80GB HBM3"
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: gpu)
     plan = make_plans(tmp_path)["first"]
-    score = StoredScore(pa.table({"nats": [1.0]}), {"ppl": 9.0})
     for device, expected in (
         ("cpu", {"gpu": None}),
         ("cuda", {"gpu": gpu, "layers": "compiled"}),
     ):
         backend = SimpleNamespace(device=device, row_tokens=4096, layers="compiled")
         job: Any = SimpleNamespace(plan=plan, backend=backend)
-        summary = Job.stamped(job, score, {"seconds": 1.23456}).summary
+        summary = Job.cost(job, 1.23456, 9)
         assert summary.pop("packages").keys() >= {"torch", "transformers"}
-        assert summary == {"ppl": 9.0, "seconds": 1.235, "row_tokens": 4096, **expected}
+        assert summary == {"tokens_processed": 9, "seconds": 1.235, "row_tokens": 4096, **expected}

@@ -17,20 +17,18 @@ class Counting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
-    def log_likelihoods(self, requests: Sequence[Any], *, label: str) -> Any:
+    def log_likelihoods(self, requests: Sequence[Any]) -> Any:
         questions: dict[str, list[Any]] = {}
         for one in requests:  # what is stored is a question, with all its candidates
             asked = [list(one.context), list(one.continuation)]
             questions.setdefault(one.name.partition(", ")[0], []).append(asked)
-        _count(self._stand, "tier3", label, list(questions.values()))
-        return self._backend.log_likelihoods(requests, label=label)
+        _count(self._stand, "tier3", "tasks", list(questions.values()))
+        return self._backend.log_likelihoods(requests)
 
-    def block_nats(self, tokens: Any, document_starts: Any, *, label: str) -> Any:
+    def block_nats(self, tokens: Any, document_starts: Any) -> Any:
         starts = None if document_starts is None else document_starts.tolist()
-        _count(
-            self._stand, "tier2", label, [[tokens.tolist(), starts]]
-        )  # what is stored is a slice
-        return self._backend.block_nats(tokens, document_starts, label=label)
+        _count(self._stand, "tier2", "slices", [[tokens.tolist(), starts]])
+        return self._backend.block_nats(tokens, document_starts)
 
     def answers(self, requests: Sequence[Any], *, vocabulary: int) -> Any:
         asked: list[Any] = []

@@ -183,7 +183,7 @@ class StandIn:
         text = json.dumps([self.content, self.dtype, TIERS[tier].protocol, *asked, *self._fault])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
-    def log_likelihoods(self, requests: Sequence[Any], *, label: str) -> list[Any]:
+    def log_likelihoods(self, requests: Sequence[Any]) -> list[Any]:
         from evaluation.scoring.engine.window import Score
 
         scores = []
@@ -193,7 +193,7 @@ class StandIn:
             self._tokens += len(request.context) + len(request.continuation)
         return scores
 
-    def block_nats(self, tokens: Any, document_starts: Any, *, label: str) -> Any:
+    def block_nats(self, tokens: Any, document_starts: Any) -> Any:
         from evaluation.metrics.positions import bin_starts
         from evaluation.scoring.engine.window import BlockNats
 

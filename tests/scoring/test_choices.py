@@ -3,10 +3,9 @@ import pytest
 from evaluation.grading.tiers import SCHEMA, candidates
 from evaluation.prefill.caches import AnswerCandidate, Context, QuestionLine, TokenizedQuestion
 from evaluation.scoring import choices
-from evaluation.scoring.choices import score_plan
+from evaluation.scoring.choices import score_questions
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.window import Request
-from evaluation.scoring.task_plans import FitWindow, plan_questions
 from tests.metrics.summaries import summarize_choices
 from tests.scoring import tiny
 
@@ -34,9 +33,8 @@ def item_of(
 
 def score(*items: TokenizedQuestion, scored: Engine | None = None, max_length: int = 32):
     """The rows that are stored of items, by their ids, and the table of candidates that they make."""
-    window = FitWindow(max_length, prefix_token=0, bos=None)
-    plan = plan_questions({item.id: item for item in items}, window)
-    stored = score_plan(tiny.backend(scored or tiny.engine()), plan, label="quiz").table
+    backend = tiny.backend(scored or tiny.engine())
+    stored = score_questions(backend, {item.id: item for item in items}, max_length, 0, None)
     assert stored.schema == choices.SCHEMA
     return stored.to_pylist(), candidates(list(map(line_of, items)), stored.to_pylist())
 

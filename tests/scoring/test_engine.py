@@ -73,7 +73,7 @@ def test_what_is_refused_compiled_and_plain_is_an_error(monkeypatch, caplog):
     backend.model = Scaled(LlamaConfig(**tiny.SHAPE)).eval()
     assert backend.layers == "compiled"
     with pytest.raises(ScoringError, match=r"^Scaled cannot be scored: .* by a `command`"):
-        backend.log_likelihoods([Request((1,), (2,))], label="task")
+        backend.log_likelihoods([Request((1,), (2,))])
     assert backend.layers == "plain"
     (warning,) = (one for one in caplog.messages if one.startswith("Scaled"))
     assert warning.startswith(
@@ -112,7 +112,7 @@ def test_too_little_memory_halves_the_pass_and_changes_no_score(compiler, most, 
     """Compiled, a pass is always padded to its shape, and may fail while that is checked."""
     asked = [Request((i % 7, i % 11, i % 13), (i % 5, 3)) for i in range(400)]
     backend = small_gpu(monkeypatch, most, compiler)
-    found = backend.log_likelihoods(asked, label="task")
+    found = backend.log_likelihoods(asked)
     wanted = score_requests(tiny.engine(), asked)
     assert backend.row_tokens in (256, 512)
     logprobs, expected = ([one.logprob for one in each] for each in (found, wanted))
@@ -121,7 +121,7 @@ def test_too_little_memory_halves_the_pass_and_changes_no_score(compiler, most, 
     if compiler is None:
         assert [one.is_greedy for one in found] == [one.is_greedy for one in wanted]
         blocks = torch.arange(60 * 20).reshape(60, 20) % tiny.VOCABULARY
-        nats, scored, *_ = backend.block_nats(blocks, None, label="slice")
+        nats, scored, *_ = backend.block_nats(blocks, None)
         by_plain, count, *_ = score_blocks(tiny.engine(), blocks)
         np.testing.assert_allclose(nats, by_plain, atol=1e-4, rtol=0)
         assert (scored == count).all()

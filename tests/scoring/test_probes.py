@@ -1,7 +1,5 @@
 """A tiny model answers probes from prompt to rates."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -17,11 +15,10 @@ from evaluation.grading.probes import (
 from evaluation.metrics.rates import PromptRow
 from evaluation.prefill.caches import Prompt
 from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
+from evaluation.scoring.completions import completion_table
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.lacking import completion_table
-from evaluation.scoring.stored_completions import prompt_key, sample_key, stored_completions
+from evaluation.scoring.stored_completions import StoredCompletion, prompt_key, sample_key
 from evaluation.settings.suites import Probe
-from evaluation.store import ScoreStore, StoredScore
 from evaluation.tokenizers.fast import FastTokenizer
 from evaluation.verification.registry import verify
 from tests.scoring import tiny
@@ -68,10 +65,8 @@ def prompts_of(tokenizer: FastTokenizer, probes: dict[str, Probe]) -> list[Promp
     ]
 
 
-def answered(
-    model: PreTrainedModel, tokenizer: FastTokenizer, folder: Path, *asked: str
-) -> tuple[list[PromptRow], list[StoredScore]]:
-    """The rows of checked answers, and the parts that the store has."""
+def answered(model: PreTrainedModel, tokenizer: FastTokenizer, *asked: str) -> list[PromptRow]:
+    """The rows of checked answers."""
     probes = probes_of(*asked)
     prompts = prompts_of(tokenizer, probes)
     backend = tiny.backend(Engine(model, row_tokens=64, device="cpu"))
@@ -82,19 +77,17 @@ def answered(
         for key, prompt in asked_once.items()
     ]
     answers = backend.answers(requests, vocabulary=tokenizer.rows)
-    parts = [completion_table(requests, part, 1.0) for part in answers]
-    store = ScoreStore(folder, "one")
-    for part in parts:
-        store.put_part("answers", {}, part)
+    rows = [row for part in answers for row in completion_table(requests, part)[0].to_pylist()]
+    columns = ("text", "stop_reason", "prompt_tokens", "completion_tokens")
+    stored = {row["key"]: StoredCompletion(*(row[name] for name in columns)) for row in rows}
     keys = {prompt.id: sample_key(prompt_key(prompt), 0) for prompt in prompts}
-    stored, _ = stored_completions(store, store.prefix("answers", {}), keys.values(), ["q"])
     texts = {prompt.id: prompt.prompt for prompt in prompts}
     answered = {
         name: AnsweredProbe(probes[name], texts[name], stored[key], None)
         for name, key in keys.items()
     }
     verdicts = [verify(*job) for job in probe_jobs(answered).values()]
-    return probe_rows(answered, verdicts), parts
+    return probe_rows(answered, verdicts)
 
 
 def stubborn(logits: dict[int, float]) -> PreTrainedModel:
@@ -109,25 +102,22 @@ def stubborn(logits: dict[int, float]) -> PreTrainedModel:
     return model
 
 
-def test_special_tokens_stay_visible_in_the_response(
-    tokenizer: FastTokenizer, tmp_path: Path
-) -> None:
+def test_special_tokens_stay_visible_in_the_response(tokenizer: FastTokenizer) -> None:
     """A model that goes on with another turn must not look clean."""
     turn, mark = tokenizer.token_id("<|turn|>"), tokenizer.eos_token_id
     model = stubborn({turn: 2.0, mark: 1.0, 280: 9.0})  # no token of the tokenizer's is 280
-    rows, (part,) = answered(model, tokenizer, tmp_path, "abc")
+    rows = answered(model, tokenizer, "abc")
     (row,) = generations(rows)
     assert row["response"] == "<|turn|>" * 12
     assert (row["stop_reason"], row["response_tokens"], row["prompt"]) == ("length", 12, "abc")
-    assert part.summary["tokens_processed"] == 3 + 12
     found = summarize(rows)[0]
     assert found["summary"]["chat_clean_rate"] == 0
     assert found["summary"]["truncated_rate"] == 1
     assert found["prompts"][0]["checks"]["no_chat_artifacts"]["passed"] is False
 
 
-def test_a_model_that_ends_at_once_passes_nothing(tokenizer: FastTokenizer, tmp_path: Path) -> None:
-    rows, _ = answered(stubborn({tokenizer.eos_token_id: 1.0}), tokenizer, tmp_path, "a", "b")
+def test_a_model_that_ends_at_once_passes_nothing(tokenizer: FastTokenizer) -> None:
+    rows = answered(stubborn({tokenizer.eos_token_id: 1.0}), tokenizer, "a", "b")
     assert [row["response_tokens"] for row in rows] == [0, 0]
     assert [row["stop_reason"] for row in rows] == ["eos", "eos"]
     assert summarize(rows)[0]["summary"]["all_checks_pass_rate"] == 0

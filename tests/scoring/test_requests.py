@@ -10,11 +10,9 @@ from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
 from evaluation.scoring.engine.rows import score_requests
 from evaluation.scoring.engine.window import Request
-from evaluation.scoring.request_files import read_rows
-from evaluation.scoring.requests import prepare
+from evaluation.scoring.requests import prepare, read_rows
 from evaluation.tokenizers.fast import FastTokenizer
 from tests.scoring import tiny
-from tests.tables import cases
 from tests.tokenizers.wrapped import wrapped
 
 WORDS = ["<end>", "<unknown>", "the", "cat", "sat", " the", " cat", " sat", " ", "."]
@@ -79,32 +77,29 @@ def test_gzip_and_strings(tmp_path, words):
         assert {key: out[key] for key in row} == row
 
 
-GOOD = b'{"context_tokens": [1], "continuation_tokens": [2]}\n'
-PACKED = gzip.compress(GOOD * 50)
+BAD: dict[str, tuple[object, str]] = {
+    "cut": ("{", "line 2: not valid JSON"),
+    "a list": ([1], "line 2: expected the keys"),
+    "a key lacks": ({"context": "a"}, "line 2: expected the keys"),
+    "both kinds": ({"context": "a", "continuation_tokens": [1]}, "line 2: expected the keys"),
+    "nothing asked": ({"context": "a", "continuation": ""}, "line 2: continuation must be"),
+    "number for text": ({"context": 1, "continuation": "b"}, "line 2: context must be a string"),
+    "true as id": ({"context_tokens": [True], "continuation_tokens": [1]}, "a list of token ids"),
+    "no tokenizer": ({"context": "a", "continuation": "b"}, "line 2: strings need a tokenizer"),
+    "no context": ({"context_tokens": [], "continuation_tokens": [1]}, "line 2: an empty context"),
+    "no such token": (
+        {"context_tokens": [1], "continuation_tokens": [2**32 + 1]},
+        r"line 2: has token 4.29497e\+09, but the model's embedding has only 40 rows",
+    ),
+    "too long": ({"context_tokens": [1], "continuation_tokens": [1] * 33}, "window of 32"),
+}
 
 
-@pytest.mark.parametrize(("row", "message"), cases("scoring/request_rows", "rows"))
-def test_a_bad_row_is_named_and_nothing_written(tmp_path, row, message):
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_row_is_named_and_nothing_written(tmp_path, name):
+    row, message = BAD[name]
     good = {"context_tokens": [1], "continuation_tokens": [2]}
     path = write(tmp_path / "in.jsonl", good, row)
-    with pytest.raises(ScoringError, match=message) as raised:
+    with pytest.raises(ScoringError, match=message):
         run(path)
-    assert len(str(raised.value)) < 500
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in.jsonl"]
-
-
-FILES = [
-    ("missing", None, "no such file"),
-    ("latin-1", GOOD + b'{"context": "\xe9", "continuation": "a"}\n', "line 2: not UTF-8"),
-    ("gzip cut", PACKED[:-9], "damaged gzip data"),
-]
-
-
-@pytest.mark.parametrize(("content", "words"), [f[1:] for f in FILES], ids=[f[0] for f in FILES])
-def test_files_that_cannot_be_read(tmp_path, content, words):
-    path = tmp_path / "in.jsonl"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(ScoringError, match=words):
-        run(path)
-    assert not (tmp_path / "out.jsonl").exists()

@@ -22,7 +22,7 @@ from evaluation.scoring.engine.generate import generate
 from evaluation.scoring.engine.gpu import INDUCTOR, gpu_faults, keep_compiled
 from evaluation.scoring.engine.rows import score_blocks, score_requests
 from evaluation.scoring.engine.window import BlockNats, Request, Score
-from evaluation.scoring.visible_gpus import holders, visible_names
+from evaluation.scoring.gpus import holders, visible_names
 from evaluation.settings.computing import Scoring
 
 log = logging.getLogger(__name__)
@@ -121,13 +121,11 @@ class EngineBackend:
             with gpu_faults():
                 torch.cuda.empty_cache()
 
-    def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
+    def log_likelihoods(self, requests: Sequence[Request]) -> list[Score]:
         """Return the log-likelihood of each continuation; requests must fit the context window."""
-        return self._within_memory(lambda: score_requests(self.engine, requests, progress=label))
+        return self._within_memory(lambda: score_requests(self.engine, requests))
 
-    def block_nats(
-        self, tokens: torch.Tensor, document_starts: torch.Tensor | None, *, label: str
-    ) -> BlockNats:
+    def block_nats(self, tokens: torch.Tensor, document_starts: torch.Tensor | None) -> BlockNats:
         """Return the nats of each block of packed tokens, in total and by position.
 
         Args:
@@ -135,9 +133,7 @@ class EngineBackend:
             document_starts: Flat positions at which documents begin; a token then attends only to its
                 own document. None: to all tokens before it in its block.
         """
-        return self._within_memory(
-            lambda: score_blocks(self.engine, tokens, document_starts, progress=label)
-        )
+        return self._within_memory(lambda: score_blocks(self.engine, tokens, document_starts))
 
     def answers(
         self, requests: Sequence[GenerationRequest], *, vocabulary: int

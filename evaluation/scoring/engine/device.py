@@ -8,7 +8,7 @@ import torch
 
 from evaluation.errors import ConfigError, ScoringError, reason_of
 from evaluation.processes import THREADS, usable_cores
-from evaluation.scoring.visible_gpus import are_given, are_here, holders, visible_names
+from evaluation.scoring.gpus import are_given, are_here, holders, visible_names
 
 log = logging.getLogger(__name__)
 

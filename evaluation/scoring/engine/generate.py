@@ -17,7 +17,6 @@ import numpy as np
 import torch
 
 from evaluation.errors import NotEnoughMemory, ScoringError
-from evaluation.processes import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.gpu import gpu_faults
@@ -242,12 +241,11 @@ def generate(
             )
     batch = batch or MOST[engine.device.type]
     wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
-    with gpu_faults(), progress("answers", len(wanted), "answer") as bar:
+    with gpu_faults():
         while wanted:
             decoding = Decoding(engine, requests, wanted, vocabulary, min(batch, len(wanted)))
             for part in decoding.parts():
                 wanted -= part.keys()
-                count_answers(bar, [len(answer.tokens) for answer in part.values()])
                 yield part
             batch = min(decoding.most, len(wanted))
             del decoding  # frees its memory

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError
 from evaluation.metrics.positions import bin_starts
-from evaluation.processes import progress
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.gpu import HostCopy
 from evaluation.scoring.engine.tries import Batch, Ints, PackedInputs, PackedRow, chain, key_of
@@ -49,9 +48,7 @@ class Totals(NamedTuple):
     is_greedy: NDArray[np.bool_]  # (sequences,)
 
 
-def score_requests(
-    engine: Engine, requests: Sequence[Request], *, progress: str | None = None
-) -> list[Score]:
+def score_requests(engine: Engine, requests: Sequence[Request]) -> list[Score]:
     """Score requests, each with a context and a continuation, that fit the context window.
 
     Raises:
@@ -66,17 +63,13 @@ def score_requests(
     inputs = (keys[id(each.context)] + key_of(each.continuation[:-1]) for each in requests)
     packed = PackedInputs(inputs, [key_of(each.continuation) for each in requests], engine.capacity)
     work = RowWork(packed.lengths, packed.row, len(requests), lambda index: requests[index].name)
-    totals = _run(engine, work, progress)
+    totals = _run(engine, work)
     sums = totals.logprob.sum(axis=1).tolist()
     return [Score(*pair) for pair in zip(sums, totals.is_greedy.tolist(), strict=True)]
 
 
 def score_blocks(
-    engine: Engine,
-    tokens: torch.Tensor,
-    document_starts: torch.Tensor | None = None,
-    *,
-    progress: str | None = None,
+    engine: Engine, tokens: torch.Tensor, document_starts: torch.Tensor | None = None
 ) -> BlockNats:
     """Return the negative log-likelihood of blocks of text, in total and by position, and counts of tokens.
 
@@ -96,7 +89,7 @@ def score_blocks(
     nats = np.zeros((len(text), len(bins)))
     counts = np.zeros(nats.shape, np.int64)
     if work.lengths and text.shape[1] > 1:
-        totals = _run(engine, work._replace(bins=bins), progress)
+        totals = _run(engine, work._replace(bins=bins))
         np.add.at(nats, block_of, -totals.logprob)
         np.add.at(counts, block_of, totals.tokens)
     return BlockNats(nats.sum(axis=1), counts.sum(axis=1), nats, counts)
@@ -126,7 +119,7 @@ def _documents(engine: Engine, text: Ints, starts: Ints) -> tuple[RowWork, Ints]
     return work, block_of
 
 
-def _run(engine: Engine, work: RowWork, label: str | None) -> Totals:
+def _run(engine: Engine, work: RowWork) -> Totals:
     """Score all rows, the longest first."""
     engine.ensure_checked(work.lengths, is_text=work.is_text)
     shape = work.sequences, len(work.bins)
@@ -137,13 +130,11 @@ def _run(engine: Engine, work: RowWork, label: str | None) -> Totals:
     )
     add = partial(_add, engine, work, totals)
     begun: deque[tuple[Batch, HostCopy]] = deque()
-    bar = progress(label, sum(work.lengths), "tok")
-    with bar, contextlib.closing(ahead(batches)) as packed, engine.prepared():
+    with contextlib.closing(ahead(batches)) as packed, engine.prepared():
         for batch in packed:
             begun.append((batch, engine.launch(batch)))
             if len(begun) > 1:
                 add(*begun.popleft())
-            bar.update(sum(len(row.tokens) for row in batch.rows))
         while begun:
             add(*begun.popleft())
     return totals

@@ -80,7 +80,7 @@ class PackedInputs:
         for owner, key in enumerate(inputs):
             self._owners.setdefault(key, []).append(owner)
         self._keys = sorted(self._owners)
-        self._shared = [_common(*pair) for pair in pairwise([b"", *self._keys])]
+        self._shared = [common(*pair) for pair in pairwise([b"", *self._keys])]
         most = capacity(np.array(self._shared, np.int64)).tolist()
         self.lengths: list[int] = []
         """Tokens of each row."""
@@ -122,7 +122,7 @@ def key_of(tokens: Iterable[int] | NDArray[Any]) -> bytes:
     return whole.astype(_TOKEN, copy=False).tobytes()
 
 
-def _common(left: bytes, right: bytes) -> int:
+def common(left: bytes, right: bytes) -> int:
     """Return the number of leading tokens that two keys have in common."""
     size = min(len(left), len(right))
     differing = int.from_bytes(left[:size]) ^ int.from_bytes(right[:size])

