@@ -1,7 +1,7 @@
 """Load a checkpoint as a model in memory.
 
-The model is built without weights, its parameters are allocated once, and the shards are read in
-chunks straight into them, so that the weights are in memory only once.
+Nanotron's model is built without weights, its parameters are allocated once, and the shards are read
+straight into them, so that the weights are in memory only once.
 """
 
 import logging
@@ -57,48 +57,46 @@ def load_model(
 def _load_nanotron(
     checkpoint: Checkpoint, dtype: torch.dtype, device: torch.device
 ) -> "PreTrainedModel":
-    sources = complete_parameters(checkpoint)
-    arch = checkpoint.architecture
-    _check_representable(checkpoint, arch)
-    try:
-        model = empty_model(arch, dtype, device)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise exceeds_memory(checkpoint, error) from None
-    parameters = dict(model.named_parameters())
-    filled = {target.name for _, source in sources.values() for target in source.targets}
-    zeros = arch.transformers_model.zeros
-    if filled | zeros != parameters.keys():
-        raise UnsupportedCheckpoint(
-            f"{checkpoint.path}: this version of transformers has other parameters in its "
-            f"{arch.transformers_model.class_name} ({sorted((filled | zeros) ^ parameters.keys())[0]}, …); "
-            "install the version that the lock file names"
-        )
-    for name in zeros:
-        parameters[name].detach().zero_()
-    shards = [(shard, source) for one, source in sources.values() for shard in one.shards]
-    load_weights(shards, parameters)
-    check_unchanged(checkpoint)
-    return model
-
-
-def _check_representable(checkpoint: Checkpoint, arch: NanotronModel) -> None:
-    """Raise UnsupportedCheckpoint for an unknown activation; warn of what Nanotron ignores."""
+    sources, arch = complete_parameters(checkpoint), checkpoint.architecture
     if arch.activation not in transformers.activations.ACT2FN:
         raise UnsupportedCheckpoint(
             f"{checkpoint.path}: `hidden_act` {arch.activation!r} is unknown to transformers; correct it"
         )
     if checkpoint.model_config.get("rope_scaling") is not None:
         log.warning("%s: `rope_scaling` is left out: Nanotron never applies it", checkpoint.path)
+    try:
+        model = _empty_model(arch, dtype, device)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise exceeds_memory(checkpoint, error) from None
+    parameters, described = dict(model.named_parameters()), arch.transformers_model
+    filled = {target.name for _, source in sources.values() for target in source.targets}
+    if other := sorted((filled | described.zeros) ^ parameters.keys()):
+        raise UnsupportedCheckpoint(
+            f"{checkpoint.path}: this version of transformers has other parameters in its "
+            f"{described.class_name} ({other[0]}, …); install the version that the lock file names"
+        )
+    for name in described.zeros:
+        parameters[name].detach().zero_()
+    load_weights(
+        [(shard, source) for one, source in sources.values() for shard in one.shards], parameters
+    )
+    check_unchanged(checkpoint)
+    return model
 
 
-def empty_model(arch: NanotronModel, dtype: torch.dtype, device: torch.device) -> "PreTrainedModel":
+def _empty_model(
+    arch: NanotronModel, dtype: torch.dtype, device: torch.device
+) -> "PreTrainedModel":
     """Return the model with allocated but unset parameters (routers float32), and final buffers."""
     described = arch.transformers_model
     class_ = getattr(transformers, described.class_name)
     config = class_.config_class(**arch.common_config(), **described.config)
-    if arch.expert_sizes is not None and not _are_aligned(arch, dtype):
+    rows = (config.hidden_size, described.config.get("moe_intermediate_size", 0))
+    if rows[1] and any(
+        size * dtype.itemsize % 16 for size in rows
+    ):  # grouped products need 16 bytes
         config._experts_implementation = "eager"
     with torch.device("meta"):
         model = class_._from_config(config, dtype=dtype, attn_implementation="sdpa")
@@ -109,19 +107,8 @@ def empty_model(arch: NanotronModel, dtype: torch.dtype, device: torch.device) -
         setattr(model.get_submodule(owner), last, nn.Parameter(new, requires_grad=False))
     model.tie_weights()
     # RoPE's frequencies are buffers that no file holds; on the meta device they have no values.
-    rotary = type(model.model.rotary_emb)(config=model.config)
-    model.model.rotary_emb = rotary.to(device)
+    model.model.rotary_emb = type(model.model.rotary_emb)(config=model.config).to(device)
     for name, module in model.named_modules():
         if name.endswith(_ROUTER):
-            module.register_forward_pre_hook(_in_float32)
+            module.register_forward_pre_hook(lambda _, inputs: tuple(one.float() for one in inputs))
     return model
-
-
-def _are_aligned(arch: NanotronModel, dtype: torch.dtype) -> bool:
-    """Return whether rows of the experts are multiples of 16 bytes, as grouped matrix products need."""
-    sizes = (arch.hidden_size, arch.expert_sizes[2] if arch.expert_sizes else 0)
-    return all(size * dtype.itemsize % 16 == 0 for size in sizes)
-
-
-def _in_float32(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-    return tuple(item.float() for item in inputs)

@@ -15,21 +15,14 @@ from evaluation.checkpoints.mapping import Target, TensorSource
 from evaluation.checkpoints.shards import Shard, SlicesPair
 from evaluation.errors import IncompleteCheckpoint
 
-THREADS = 4
+_THREADS = 4
 
 
 def load_weights(
-    shards: Iterable[tuple[Shard, TensorSource]],
-    parameters: Mapping[str, torch.Tensor],
-    *,
-    threads: int = THREADS,
+    shards: Iterable[tuple[Shard, TensorSource]], parameters: Mapping[str, torch.Tensor]
 ) -> None:
-    """Read shards into the parameters of a model, whatever devices these are on.
-
-    Args:
-        shards: Each shard with the targets of its whole tensor's rows.
-    """
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="weights")
+    """Read shards, each with the targets of its whole tensor's rows, into parameters on any devices."""
+    pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="weights")
     try:
         for done in [pool.submit(_read, shard, source, parameters) for shard, source in shards]:
             done.result()
@@ -58,22 +51,13 @@ def _put(data: torch.Tensor, pair: SlicesPair, target: Target, parameter: torch.
         return
     shift, back = pair.local[0][0] - top, target.offset - target.start
     local = (slice(low + shift, high + shift), *(slice(*edge) for edge in pair.local[1:]))
-    columns = [slice(*edge) for edge in pair.whole[1:]]
     values = data[local].to(parameter.device)
     if target.divisor != 1.0:
         values = values.double() / target.divisor
     region = parameter.transpose(1, 2) if target.transposed else parameter
-    if target.interleaved_head is None:
-        region[(slice(low + back, high + back), *columns)].copy_(values)
-        return
-    order = [
-        _half_split_row(row, target.interleaved_head) for row in range(low + back, high + back)
-    ]
-    index = torch.tensor(order, device=region.device)
-    region[(slice(None), *columns)].index_copy_(0, index, values.to(parameter.dtype))
-
-
-def _half_split_row(row: int, head: int) -> int:
-    """Return the new place of a row of adjacent pairs: row 2j + p of a head of d rows is row j + p d/2."""
-    whole, inside = divmod(row, head)
-    return whole * head + inside // 2 + inside % 2 * (head // 2)
+    rows = torch.arange(low + back, high + back, device=region.device)
+    if head := target.interleaved_head:  # row 2j + p of a head of d rows becomes row j + p d/2
+        inside = rows % head
+        rows += inside // 2 + inside % 2 * (head // 2) - inside
+    columns = [slice(*edge) for edge in pair.whole[1:]]
+    region[(slice(None), *columns)].index_copy_(0, rows, values.to(parameter.dtype))

@@ -128,7 +128,7 @@ def test_too_little_memory_is_not_the_checkpoints_fault(
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(load, "empty_model", fails)
+    monkeypatch.setattr(load, "_empty_model", fails)
     with pytest.raises(ScoringError, match=r"stage2/5: .*does not fit into the memory") as raised:
         make(SCORE, step_subject(world.plans["stage2"], 5))
     assert not raised.value.is_final

@@ -85,27 +85,21 @@ class NanotronModel(BaseModel):
     def _without_ignored(cls, table: dict[Any, Any]) -> dict[Any, Any]:
         is_off = table.get(f"{_LOSS}enabled") is False
 
-        def is_ignored(key: Any) -> bool:
-            is_marker = str(key).startswith("is_") and str(key).endswith("_config")
+        def is_ignored(key: str) -> bool:
+            is_marker = key.startswith("is_") and key.endswith("_config")
             is_default = key in _NULL_IS_DEFAULT and table[key] is None
             return (
-                key in cls.ignored
-                or is_marker
-                or is_default
-                or (is_off and str(key).startswith(_LOSS))
+                key in cls.ignored or is_marker or is_default or (is_off and key.startswith(_LOSS))
             )
 
-        return {key: value for key, value in table.items() if not is_ignored(key)}
+        return {k: v for k, v in table.items() if not (isinstance(k, str) and is_ignored(k))}
 
     @model_validator(mode="after")
     def _check_heads(self) -> "NanotronModel":
-        if self.hidden_size % self.heads or self.head_dim % 2:
+        if self.hidden_size % self.heads or self.head_dim % 2 or self.heads % self.kv_heads:
             raise ValueError(
-                f"`hidden_size` {self.hidden_size} cannot be split into {self.heads} heads of an even size"
-            )
-        if self.heads % self.kv_heads:
-            raise ValueError(
-                f"`num_attention_heads` {self.heads} is no multiple of `num_key_value_heads` {self.kv_heads}"
+                f"`hidden_size` {self.hidden_size} cannot be split into {self.heads} heads of an even size, "
+                f"or these are no multiple of `num_key_value_heads` {self.kv_heads}"
             )
         return self
 
@@ -122,16 +116,6 @@ class NanotronModel(BaseModel):
     @property
     def rope_factor(self) -> float | None:
         """Number that divides positions."""
-        return None
-
-    @property
-    def qkv_bias(self) -> bool:
-        """Whether the projections of queries, keys and values have biases."""
-        return False
-
-    @property
-    def expert_sizes(self) -> tuple[int, int, int] | None:
-        """Number of experts, how many a token uses, and their width; None without experts."""
         return None
 
     @property

@@ -36,65 +36,61 @@ class Llama(NanotronModel):
     rope_interleaved: Flag = True  # as checkpoints that are older than this key were computed
 
     @property
+    def qkv_bias(self) -> bool:
+        """Whether the projections of queries, keys and values have biases."""
+        return False
+
+    @property
     def transformers_model(self) -> TransformersModel:
         """The model of transformers that computes the same."""
         config = {"rms_norm_eps": self.norm_eps, "attention_bias": False, "mlp_bias": False}
         return TransformersModel(class_name="LlamaForCausalLM", config=config)
 
     def parameters(self) -> dict[str, TensorSource]:
-        """Return the embedding, the last norm, the head, and what `layer` gives for each layer."""
-        vocabulary = (self.vocab_size, self.hidden_size)
+        """Return the embedding, the last norm, the head, and the parameters of each layer."""
+        hidden, vocabulary = self.hidden_size, (self.vocab_size, self.hidden_size)
         embedding = "model.token_position_embeddings.pp_block.token_embedding.weight"
+        final = "model.final_layer_norm.pp_block.weight"
         sources = {
             embedding: whole_tensor("model.embed_tokens.weight", vocabulary),
-            "model.final_layer_norm.pp_block.weight": whole_tensor(
-                "model.norm.weight", (self.hidden_size,)
-            ),
+            final: whole_tensor("model.norm.weight", (hidden,)),
         }
         if not self.tied_embeddings:
             sources["model.lm_head.pp_block.weight"] = whole_tensor("lm_head.weight", vocabulary)
         for layer in range(self.layers):
             ours, theirs = f"model.decoder.{layer}.pp_block", f"model.layers.{layer}"
-            sources |= norms(ours, theirs, self.hidden_size)
-            sources |= attention(f"{ours}.attn", f"{theirs}.self_attn", self)
+            for norm in ("input_layernorm.weight", "post_attention_layernorm.weight"):
+                sources[f"{ours}.{norm}"] = whole_tensor(f"{theirs}.{norm}", (hidden,))
+            sources |= self._attention(f"{ours}.attn", f"{theirs}.self_attn")
             sources |= self.feed_forward(layer, f"{ours}.mlp", f"{theirs}.mlp")
+        return sources
+
+    def _attention(self, ours: str, theirs: str) -> dict[str, TensorSource]:
+        """Return the projections of an attention, with biases of q, k and v if the model has them."""
+        hidden, kv_rows = self.hidden_size, self.kv_heads * self.head_dim
+        rows = hidden + 2 * kv_rows
+        pairs = self.head_dim if self.rope_interleaved else None
+        divisor = math.sqrt(self.head_dim) if self.mup else 1.0
+
+        def split(kind: str) -> tuple[Target, ...]:
+            return (
+                Target(f"{theirs}.q_proj.{kind}", 0, hidden, pairs, divisor),
+                Target(f"{theirs}.k_proj.{kind}", hidden, hidden + kv_rows, pairs),
+                Target(f"{theirs}.v_proj.{kind}", hidden + kv_rows, rows),
+            )
+
+        sources = {
+            f"{ours}.qkv_proj.weight": TensorSource((rows, hidden), split("weight")),
+            f"{ours}.o_proj.weight": whole_tensor(f"{theirs}.o_proj.weight", (hidden, hidden)),
+        }
+        if self.qkv_bias:
+            sources[f"{ours}.qkv_proj.bias"] = TensorSource((rows,), split("bias"))
         return sources
 
     def feed_forward(self, layer: int, ours: str, theirs: str) -> dict[str, TensorSource]:
         """Return the parameters of a layer's feed-forward block."""
         del layer
         return gated(ours, theirs, self.hidden_size, self.intermediate_size)
-
-
-def norms(ours: str, theirs: str, hidden: int) -> dict[str, TensorSource]:
-    """Return the two norms of a layer."""
-    names = ("input_layernorm.weight", "post_attention_layernorm.weight")
-    return {f"{ours}.{name}": whole_tensor(f"{theirs}.{name}", (hidden,)) for name in names}
-
-
-def attention(ours: str, theirs: str, arch: NanotronModel) -> dict[str, TensorSource]:
-    """Return the projections of an attention, with biases of q, k and v if the model has them."""
-    q_rows, kv_rows = arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
-    rows = q_rows + 2 * kv_rows
-    pairs = arch.head_dim if arch.rope_interleaved else None
-    divisor = math.sqrt(arch.head_dim) if arch.mup else 1.0
-
-    def split(kind: str) -> tuple[Target, ...]:
-        return (
-            Target(f"{theirs}.q_proj.{kind}", 0, q_rows, pairs, divisor),
-            Target(f"{theirs}.k_proj.{kind}", q_rows, q_rows + kv_rows, pairs),
-            Target(f"{theirs}.v_proj.{kind}", q_rows + kv_rows, rows),
-        )
-
-    sources = {
-        f"{ours}.qkv_proj.weight": TensorSource((rows, arch.hidden_size), split("weight")),
-        f"{ours}.o_proj.weight": whole_tensor(
-            f"{theirs}.o_proj.weight", (arch.hidden_size, q_rows)
-        ),
-    }
-    if arch.qkv_bias:
-        sources[f"{ours}.qkv_proj.bias"] = TensorSource((rows,), split("bias"))
-    return sources
 
 
 def gated(ours: str, theirs: str, hidden: int, size: int) -> dict[str, TensorSource]:

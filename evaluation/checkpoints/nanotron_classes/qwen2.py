@@ -53,6 +53,10 @@ class Experts(BaseModel):
         """Width of the shared expert; None if there is none."""
         return self.shared_expert_intermediate_size if self.enable_shared_expert else None
 
+    def are_in(self, layer: int) -> bool:
+        """Return whether a layer has experts."""
+        return self.layers == (-1,) or layer in self.layers
+
 
 class Qwen2(Llama):
     """Nanotron's Qwen2Config."""
@@ -107,23 +111,13 @@ class Qwen2(Llama):
         window = self.sliding_window_size
         if window is None or self.is_packed is True:
             return window
-        if self.kernel == "sdpa" or (
-            self.kernel == "flex_attention" and self.flex_mask in ("causal", "document")
-        ):
-            return None
         if self.kernel == "flex_attention":
-            return window + 1
+            return None if self.flex_mask in ("causal", "document") else window + 1
+        if self.kernel == "sdpa":
+            return None
         if self.kernel == "flash_attention_2":
             _note_window(window)
         return window
-
-    @property
-    def expert_sizes(self) -> tuple[int, int, int] | None:
-        """Number of experts, how many a token uses, and their width; None without experts."""
-        experts = self.moe_config
-        if experts is None:
-            return None
-        return experts.num_experts, experts.top_k, experts.moe_intermediate_size
 
     @property
     def transformers_model(self) -> TransformersModel:
@@ -131,32 +125,29 @@ class Qwen2(Llama):
         if self.moe_config is not None:
             return self._with_experts(self.moe_config)
         every = self.no_rope_layer
-        roped = [every is None or (layer + 1) % every != 0 for layer in range(self.layers)]
         window = self.sliding_window
-        # Stated layer by layer: SmolLM3's default puts the window on the layers without RoPE.
-        kinds = [
-            "sliding_attention" if window and has_rope else "full_attention" for has_rope in roped
-        ]
+        if every is None and window is None and not self.qkv_bias:
+            return super().transformers_model
+        roped = [every is None or (layer + 1) % every != 0 for layer in range(self.layers)]
         config: dict[str, Any] = {
             "rms_norm_eps": self.norm_eps,
             "use_sliding_window": window is not None,
             "sliding_window": window,
-            "layer_types": kinds,
+            # Stated layer by layer: SmolLM3's default puts the window on the layers without RoPE.
+            "layer_types": [
+                f"{'sliding' if window and has else 'full'}_attention" for has in roped
+            ],
         }
-        attentions = [f"model.layers.{layer}.self_attn" for layer in range(self.layers)]
+        # SmolLM3 has a bias of the output, too, and Qwen2 always has those of q, k and v.
+        name, lacking = "Qwen2ForCausalLM", "" if self.qkv_bias else "qkv"
         if every is not None:
-            config |= {
-                "no_rope_layers": [int(has_rope) for has_rope in roped],
-                "attention_bias": self.qkv_bias,
-            }
-            zeros = {f"{name}.o_proj.bias" for name in attentions if self.qkv_bias}
-            name = "SmolLM3ForCausalLM"
-        elif window is not None or self.qkv_bias:
-            biases = [] if self.qkv_bias else attentions
-            zeros = {f"{name}.{part}_proj.bias" for name in biases for part in "qkv"}
-            name = "Qwen2ForCausalLM"
-        else:
-            return super().transformers_model
+            config |= {"no_rope_layers": [*map(int, roped)], "attention_bias": self.qkv_bias}
+            name, lacking = "SmolLM3ForCausalLM", "o" if self.qkv_bias else ""
+        zeros = {
+            f"model.layers.{layer}.self_attn.{part}_proj.bias"
+            for layer in range(self.layers)
+            for part in lacking
+        }
         return TransformersModel(class_name=name, config=config, zeros=frozenset(zeros))
 
     def _with_experts(self, experts: Experts) -> TransformersModel:
@@ -169,25 +160,21 @@ class Qwen2(Llama):
             "shared_expert_intermediate_size": experts.shared_size or 1,
             "norm_topk_prob": False,
             "decoder_sparse_step": 1,
-            "mlp_only_layers": [n for n in range(self.layers) if not self._has_experts(n)],
+            "mlp_only_layers": [n for n in range(self.layers) if not experts.are_in(n)],
             "use_sliding_window": False,
         }
         zeros = frozenset(
             f"model.layers.{layer}.mlp.shared_expert{part}.weight"
             for layer in range(self.layers)
             for part in ("_gate", ".gate_proj", ".up_proj", ".down_proj")
-            if self._has_experts(layer) and experts.shared_size is None
+            if experts.are_in(layer) and experts.shared_size is None
         )
         return TransformersModel(class_name="Qwen2MoeForCausalLM", config=config, zeros=zeros)
-
-    def _has_experts(self, layer: int) -> bool:
-        experts = self.moe_config
-        return experts is not None and (experts.layers == (-1,) or layer in experts.layers)
 
     def feed_forward(self, layer: int, ours: str, theirs: str) -> dict[str, TensorSource]:
         """Return the parameters of a layer's feed-forward block, or of its experts."""
         experts, hidden = self.moe_config, self.hidden_size
-        if experts is None or not self._has_experts(layer):
+        if experts is None or not experts.are_in(layer):
             return super().feed_forward(layer, ours, theirs)
         number, size, shared = experts.num_experts, experts.moe_intermediate_size, "shared_expert"
         sources = {
