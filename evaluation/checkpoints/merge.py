@@ -1,6 +1,6 @@
 """Average checkpoints: the mean of their weights becomes a Hugging Face folder, which a stage can list."""
 
-import shutil
+import tempfile
 from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
@@ -11,7 +11,6 @@ from safetensors import SafetensorError
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError, reason_of
-from evaluation.files import temporary_path
 
 _FREE = tuple("_ arch bos_ dtype eos_ initial max_pos pad_ transformers use_cache".split())
 
@@ -25,7 +24,7 @@ def write_mean(
     """
     if output.exists():
         raise CheckpointError(f"{output}: is there already; remove it or choose another")
-    *others, last = [open_checkpoint(p, use_mup=use_mup) for p in paths]
+    *others, last = [open_checkpoint(path, use_mup=use_mup) for path in paths]
     dtype = reduce(torch.promote_types, (getattr(torch, one.dtype) for one in (*others, last)))
     exact = torch.promote_types(dtype, torch.float32)
     model, total = load_model(last, dtype=dtype), weights[-1]
@@ -41,13 +40,12 @@ def write_mean(
         for name, part in other.named_parameters():
             mean[name].lerp_(part.to(exact), weight / total)  # equal ones stay the same to the bit
     model.load_state_dict(mean, strict=False)
-    temporary = temporary_path(output)
     try:
-        model.save_pretrained(temporary)
-        for path in temporary.iterdir():  # safetensors makes files that only their owner can read
-            path.chmod(temporary.stat().st_mode & 0o666)
-        temporary.rename(output)
+        with tempfile.TemporaryDirectory(dir=output.parent, ignore_cleanup_errors=True) as folder:
+            written = Path(folder, output.name)
+            model.save_pretrained(written)
+            for path in written.iterdir():  # safetensors makes files that only their owner can read
+                path.chmod(written.stat().st_mode & 0o666)
+            written.rename(output)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{output}: cannot be written ({reason_of(error)})") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

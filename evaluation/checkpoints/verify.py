@@ -5,6 +5,7 @@ bfloat16, so its logits differ from exact ones by rounding, about 0.5 to 2 %; th
 is misread differ by 16 % or more.
 """
 
+import math
 import subprocess
 import tempfile
 from pathlib import Path
@@ -32,7 +33,7 @@ _SECONDS = 1800
 
 
 def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]:
-    """Compare a checkpoint's logits, in float32 on the CPU, with reference logits.
+    """Return ||ours - theirs|| / ||theirs|| of logits, ours in float32, for each kind in a reference.
 
     Args:
         reference: A safetensors file with `input_ids` (B, T) and `logits` or `logits_causal` (B, T, V), of
@@ -40,23 +41,20 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
             document, and so does `logits` but for a model that masks documents, which every 0 in
             `position_ids` (B, T) begins.
 
-    Returns:
-        For each kind of logits ||ours - theirs|| / ||theirs||, in fp64.
-
     Raises:
         CheckpointError: The reference does not fit.
         NonFiniteError: Logits are NaN or infinite.
     """
     read_header(reference)
     tensors, rows = load_file(reference), checkpoint.vocab_size
-    ids, positions = tensors.get("input_ids"), tensors.get("position_ids")
+    ids = tensors.get("input_ids")
     kinds = [key for key in ("logits", "logits_causal") if key in tensors]
     if (
         ids is None
         or not kinds
         or ids.is_floating_point()
         or not 0 <= int(ids.min()) <= int(ids.max()) < rows
-        or any(t.shape[:2] != ids.shape for t in tensors.values())
+        or any(tensor.shape[:2] != ids.shape for tensor in tensors.values())
         or any(not 0 < tensors[key].shape[-1] <= rows for key in kinds)
     ):
         raise CheckpointError(
@@ -65,31 +63,19 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
         )
     model = load_model(checkpoint, dtype=torch.float32)
     masks = checkpoint.kind == "huggingface" or checkpoint.architecture.heeds_documents
-    places = {"logits": positions if masks else None, "logits_causal": None}
-    return {key: _error(model, ids.long(), places[key], tensors[key], reference) for key in kinds}
-
-
-@torch.inference_mode()
-def _error(
-    model: torch.nn.Module,
-    ids: torch.Tensor,
-    positions: torch.Tensor | None,
-    theirs: torch.Tensor,
-    reference: Path,
-) -> float:
-    difference = norm = 0.0
-    for row in range(len(ids)):
-        place = {} if positions is None else _documents(positions[row])
-        output = model(ids[row : row + 1], use_cache=False, **place)
-        expected = theirs[row].double()  # (T, V)
-        ours = output.logits[0, :, : expected.shape[-1]].double()
-        if not (ours.isfinite().all() and expected.isfinite().all()):
-            raise NonFiniteError(f"{reference}: row {row}: logits are NaN or infinite")
-        difference += float((ours - expected).square().sum())
-        norm += float(expected.square().sum())
-    if norm == 0:
-        raise CheckpointError(f"{reference}: all its logits are zero; store them again")
-    return float((difference / norm) ** 0.5)
+    positions, errors = tensors.get("position_ids") if masks else None, {}
+    for kind in kinds:
+        theirs = tensors[kind].double()
+        ours = torch.empty_like(theirs)
+        for row, tokens in enumerate(ids.long()):
+            place = _documents(positions[row]) if kind == "logits" and positions is not None else {}
+            with torch.inference_mode():
+                logits = model(tokens[None], use_cache=False, **place).logits
+            ours[row] = logits[0, :, : theirs.shape[-1]]
+        errors[kind] = float((ours - theirs).norm() / theirs.norm())
+        if not ours.isfinite().all() or not math.isfinite(errors[kind]):
+            raise NonFiniteError(f"{reference}: logits are NaN or infinite, or theirs are all zero")
+    return errors
 
 
 def _documents(positions: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -115,14 +101,11 @@ def nanotron_errors(checkpoint: Checkpoint, python: Path) -> dict[str, float]:
 
 
 def write_request(checkpoint: Checkpoint, folder: Path) -> None:
-    """Write what Nanotron's program reads: ids, and the checkpoint's configuration.
-
-    The ids are the same at every call; each row of the second half has two documents.
-    """
+    """Write what Nanotron's program reads: ids, always the same, and the checkpoint's configuration."""
     random, arch = torch.Generator().manual_seed(0), checkpoint.architecture
     ids = torch.randint(checkpoint.vocab_size, (_ROWS, _LENGTH), generator=random)
     positions = torch.arange(_LENGTH).repeat(_ROWS, 1)
-    positions[_ROWS // 2 :, _LENGTH // 3 :] -= _LENGTH // 3
+    positions[_ROWS // 2 :, _LENGTH // 3 :] -= _LENGTH // 3  # two documents in each of these rows
     save_file({"input_ids": ids, "position_ids": positions}, folder / "ids.safetensors")
     # Checkpoints older than these two keys were computed with these values; today's Nanotron has
     # other defaults.

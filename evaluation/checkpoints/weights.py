@@ -55,9 +55,12 @@ def _put(data: torch.Tensor, pair: SlicesPair, target: Target, parameter: torch.
     if target.divisor != 1.0:
         values = values.double() / target.divisor
     region = parameter.transpose(1, 2) if target.transposed else parameter
-    rows = torch.arange(low + back, high + back, device=region.device)
-    if head := target.interleaved_head:  # row 2j + p of a head of d rows becomes row j + p d/2
-        inside = rows % head
-        rows += inside // 2 + inside % 2 * (head // 2) - inside
     columns = [slice(*edge) for edge in pair.whole[1:]]
+    head = target.interleaved_head
+    if head is None:
+        region[(slice(low + back, high + back), *columns)].copy_(values)
+        return
+    rows = torch.arange(low + back, high + back, device=region.device)
+    inside = rows % head  # row 2j + p of a head of d rows becomes row j + p d/2
+    rows += inside // 2 + inside % 2 * (head // 2) - inside
     region[(slice(None), *columns)].index_copy_(0, rows, values.to(parameter.dtype))
