@@ -18,8 +18,11 @@ from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
 
-_VOCABULARY = ("tokenizer.json", "*.model", "vocab.*", "merges.txt", "added_tokens.json")
-_SPECIAL = ("tokenizer_config.json", "special_tokens_map.json")
+_FILES = (
+    *("tokenizer.json", "*.model", "vocab.*", "merges.txt", "added_tokens.json"),
+    *("tokenizer_config.json", "special_tokens_map.json"),
+)
+"""Names of the files that a text's ids depend on."""
 _MOST_PADDING = 1024
 """Rows of an embedding that pad a vocabulary, at most."""
 _TYPED_END = 2
@@ -36,8 +39,6 @@ def check_agreement(plan: StagePlan, checkpoint: Checkpoint, *, is_bridge: bool 
         CheckpointError: It disagrees, or it records neither and the stage has no `assume`.
     """
     _check_tokenizer(plan, checkpoint)
-    if checkpoint.kind == "huggingface":
-        _check_positions(plan, checkpoint)
     _check_length(plan, checkpoint, is_bridge)
 
 
@@ -52,25 +53,23 @@ def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint) -> None:
             f"{checkpoint.path / 'config.yaml'}: {what}, or assume those of {plan.name} with "
             f"stages.{plan.name}.assume: {{use_mup: {mup}}}"
         )
-    if named is None:
+    revision = checkpoint.tokenizer_revision
+    if named and revision not in (None, "main", wanted.revision) and not os.path.isdir(named):
+        named = f"{named}@{revision}"
+    if named is None or _place(named) in map(_place, (wanted.name, *wanted.also_known_as)):
         return
-    if _place(named) not in map(_place, (wanted.name, *wanted.also_known_as)):
-        if not _is_same_elsewhere(plan, checkpoint, named):
-            raise CheckpointError(
-                f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
-                f"{wanted.name!r}; {_also_known_as(plan, named)}"
+    if not _is_same_elsewhere(plan, checkpoint, named):
+        written, own = (json.dumps(one, ensure_ascii=False) for one in (named, wanted.name))
+        where = f"add to {plan.tokenizer_key}.also_known_as: [{written}]"
+        if not plan.tokenizer_key:
+            where = (
+                f"write stages.{plan.name}.tokenizer: {{name: {own}, also_known_as: [{written}]}}"
             )
-        _note_other_place(plan.name, named, wanted.name)
-    trained, own = checkpoint.tokenizer_revision, wanted.revision or "main"
-    if trained is None or named != wanted.name or os.path.isdir(named):
-        return
-    same = f"{named}@{trained}"
-    if trained not in (own, "main") and same not in wanted.also_known_as:
         raise CheckpointError(
-            f"{checkpoint.path}: trained with revision {trained!r} of tokenizer {named!r}, but {plan.name} "
-            f"is evaluated with {own!r}; set {plan.tokenizer_key or 'tokenizer'}.revision: {trained}, or "
-            f"{_also_known_as(plan, same)}"
+            f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
+            f"{wanted.name!r}; if they are the same, {where}"
         )
+    _note_other_place(plan.name, named, wanted.name)
 
 
 def _place(name: str) -> str:
@@ -80,23 +79,23 @@ def _place(name: str) -> str:
 
 def _is_same_elsewhere(plan: StagePlan, checkpoint: Checkpoint, named: str) -> bool:
     """Return whether another folder has the same files; for one that is not here, whether numbers agree."""
-    home = plan.tokenizer_folder if plan.tokenizer_folder.is_dir() else Path(plan.tokenizer.name)
     if os.path.isdir(named):
-        files = _files(home, *_VOCABULARY)
-        all_names = (*_VOCABULARY, *_SPECIAL)
-        return bool(files) and _files(Path(named), *all_names) == _files(home, *all_names)
+        home = plan.tokenizer_folder if plan.tokenizer_folder.is_dir() else plan.tokenizer.name
+        files = _files(Path(home))
+        return files == _files(Path(named)) and any("config" not in name for name in files)
     saved, config = _saved(plan), text_config(checkpoint.model_config)
-    if not named.startswith(("/", "~", ".")) or not saved:
-        return False
     ids = {key: config.get(key) for key in ("bos_token_id", "eos_token_id")}
     given = [key for key, value in ids.items() if value is not None]
-    padding = checkpoint.vocab_size - saved["vocab_size"]
-    agrees = all(ids[key] == saved[key] for key in given)
-    return bool(given) and agrees and 0 <= padding < _MOST_PADDING
+    return (
+        named.startswith(("/", "~", "."))
+        and bool(saved and given)
+        and all(ids[key] == saved[key] for key in given)
+        and 0 <= checkpoint.vocab_size - saved["vocab_size"] < _MOST_PADDING
+    )
 
 
-def _files(folder: Path, *patterns: str) -> dict[str, bytes]:
-    paths = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+def _files(folder: Path) -> dict[str, bytes]:
+    paths = [path for pattern in _FILES for path in folder.glob(pattern) if path.is_file()]
     return {path.name: path.read_bytes() for path in paths}
 
 
@@ -115,15 +114,6 @@ def _note_other_place(stage: str, named: str, own: str) -> None:
         "%s: trained with tokenizer %s, which is taken for %s: %s", stage, named, own,
         "its files are the same" if os.path.isdir(named) else "vocabulary size and special ids agree",
     )  # fmt: skip
-
-
-def _also_known_as(plan: StagePlan, name: str) -> str:
-    """Return the remedy for the case that this name denotes the stage's own tokenizer."""
-    written, own = (json.dumps(one, ensure_ascii=False) for one in (name, plan.tokenizer.name))
-    where = f"add to {plan.tokenizer_key}.also_known_as: [{written}]"
-    if not plan.tokenizer_key:
-        where = f"write into stages.{plan.name}: `tokenizer: {{name: {own}, also_known_as: [{written}]}}`"
-    return f"if they are the same, {where}"
 
 
 def tokenizer_warnings(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[str]:
@@ -168,23 +158,26 @@ def check_tokenizer_fits(
         vocab_size_needed: The largest token id plus one.
         tokens: Number of the tokenizer's tokens; None if it is not known.
     """
-    problem = None
-    if vocab_size_needed > checkpoint.vocab_size:
-        problem = f"the tokenizer uses ids up to {vocab_size_needed - 1}"
-    elif tokens is not None and checkpoint.vocab_size > 2 * tokens:
-        problem = f"the tokenizer has only {tokens} tokens"
-    if problem:
+    rows = checkpoint.vocab_size
+    if vocab_size_needed > rows or rows > 2 * (tokens or rows):
+        used = f"uses ids up to {vocab_size_needed - 1}" if vocab_size_needed > rows else ""
         raise CheckpointError(
-            f"{checkpoint.path}: its embedding has {checkpoint.vocab_size} rows, but {problem}; use the "
-            "tokenizer the checkpoint was trained with, and all of its files"
+            f"{checkpoint.path}: its embedding has {rows} rows, but the tokenizer "
+            f"{used or f'has only {tokens} tokens'}; use the tokenizer the checkpoint was trained with, and "
+            "all of its files"
         )
 
 
 def _check_length(plan: StagePlan, checkpoint: Checkpoint, is_bridge: bool) -> None:
-    trained, scored = checkpoint.sequence_length, plan.sequence_length
+    """Check the length of training, or the positions of a Hugging Face folder, which does not record it."""
+    trained, scored, config = checkpoint.sequence_length, plan.sequence_length, "config.yaml"
+    if checkpoint.kind == "huggingface":
+        table, config = text_config(checkpoint.model_config), "config.json"
+        known = [table.get(name) for name in ("max_position_embeddings", "n_positions")]
+        trained = min([scored, *(one for one in known if type(one) is int)])
     if trained is None or trained == scored:
         return
-    if trained < scored and is_bridge:
+    if trained < scored and is_bridge and checkpoint.kind == "nanotron":
         log.warning(
             "%s: trained on sequences of %d tokens; as %s's bridge it is scored on %d",
             checkpoint.path, trained, plan.name, scored,
@@ -192,19 +185,6 @@ def _check_length(plan: StagePlan, checkpoint: Checkpoint, is_bridge: bool) -> N
     elif trained < scored or not plan.stage.allow_shorter_sequences:
         shorter = f", or accept shorter ones with stages.{plan.name}.allow_shorter_sequences: true"
         raise CheckpointError(
-            f"{checkpoint.path}: trained on sequences of {trained} tokens, but {plan.name} scores "
+            f"{checkpoint.path / config}: trained on sequences of {trained} tokens, but {plan.name} scores "
             f"{scored}; set sequence_length: {trained}{shorter if trained > scored else ''}"
         )
-
-
-def _check_positions(plan: StagePlan, checkpoint: Checkpoint) -> None:
-    """Check the positions of a Hugging Face folder, which does not record its sequence length."""
-    config = text_config(checkpoint.model_config)
-    for name in ("max_position_embeddings", "n_positions"):
-        positions = config.get(name)
-        if type(positions) is int and positions < plan.sequence_length:
-            raise CheckpointError(
-                f"{checkpoint.path / 'config.json'}: `{name}` is {positions}, but {plan.name} scores "
-                f"sequences of {plan.sequence_length} tokens; set sequence_length: {positions}, or "
-                "less"
-            )

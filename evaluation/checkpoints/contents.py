@@ -5,6 +5,7 @@ that differ in one bit are not. Hashes are remembered with each file's size, tim
 decide only when a file is read again.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -43,7 +44,7 @@ class Contents:
     """
 
     def __init__(self, results: Path | None = None) -> None:
-        self._folder = None if results is None else results / ".made" / "contents"
+        self._folder = results and results / ".made" / "contents"
 
     def identity(self, checkpoint: Checkpoint) -> str:
         """Return a fingerprint without paths and times; files not remembered are read completely."""
@@ -90,13 +91,10 @@ def _status(path: Path) -> list[int]:
 
 
 def _remembered(memory: Path) -> dict[str, Any]:
-    """Return pairs of status and hash by name; none where the file is missing or damaged."""
-    try:
-        content = json.loads(memory.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    pairs = content.items() if isinstance(content, dict) else ()
-    return {name: pair for name, pair in pairs if isinstance(pair, list) and len(pair) == 2}
+    """Return pairs of status and hash by name; none where the file is missing."""
+    with contextlib.suppress(OSError, ValueError):
+        return dict(json.loads(memory.read_text(encoding="utf-8")))
+    return {}
 
 
 def _hashes_of(files: Mapping[str, Path]) -> dict[str, str]:
