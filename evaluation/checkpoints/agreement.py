@@ -53,7 +53,7 @@ def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint) -> None:
             f"{checkpoint.path / 'config.yaml'}: {what}, or assume those of {plan.name} with "
             f"stages.{plan.name}.assume: {{use_mup: {mup}}}"
         )
-    revision = checkpoint.tokenizer_revision
+    revision = checkpoint.training and checkpoint.training.tokenizer_revision
     if named and revision not in (None, "main", wanted.revision) and not os.path.isdir(named):
         named = f"{named}@{revision}"
     if named is None or _place(named) in map(_place, (wanted.name, *wanted.also_known_as)):
@@ -185,6 +185,6 @@ def _check_length(plan: StagePlan, checkpoint: Checkpoint, is_bridge: bool) -> N
     elif trained < scored or not plan.stage.allow_shorter_sequences:
         shorter = f", or accept shorter ones with stages.{plan.name}.allow_shorter_sequences: true"
         raise CheckpointError(
-            f"{checkpoint.path / config}: trained on sequences of {trained} tokens, but {plan.name} scores "
-            f"{scored}; set sequence_length: {trained}{shorter if trained > scored else ''}"
+            f"{checkpoint.path / config}: its sequences have {trained} tokens at most, but {plan.name} "
+            f"scores {scored}; set sequence_length: {trained}{shorter if trained > scored else ''}"
         )

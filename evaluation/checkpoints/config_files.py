@@ -101,9 +101,11 @@ def _refusal(mistakes: Sequence[Any], where: str, owner: str) -> CheckpointError
             "computed, whatever its value; score it by a `command` of your own, or take it out if it "
             "changes nothing"
         )
-    if isinstance(reason, Unrepresentable):
+    fixed = next((mistake for mistake in mistakes if mistake["type"] == "literal_error"), None)
+    if fixed or isinstance(reason, Unrepresentable):
+        what = f"{_key(fixed)} {short(fixed['input'])}" if fixed else reason
         return UnsupportedCheckpoint(
-            f"{where}: {reason} cannot be represented by any class of transformers; score it by a "
+            f"{where}: {what} cannot be represented by any class of transformers; score it by a "
             "`command` of your own"
         )
     if first["type"] == "missing":

@@ -73,19 +73,12 @@ class Checkpoint:
     @property
     def tokenizer_name(self) -> str | None:
         """The tokenizer that its training names."""
-        named = self.training and self.training.tokenizer
-        return named.tokenizer_name_or_path if named else None
-
-    @property
-    def tokenizer_revision(self) -> str | None:
-        """Its tokenizer's revision on the hub, if its training names one."""
-        named = self.training and self.training.tokenizer
-        return named.tokenizer_revision if named else None
+        return self.training.tokenizer_name if self.training else None
 
     @property
     def sequence_length(self) -> int | None:
         """Tokens of a sequence of its training."""
-        return self.training.tokens.sequence_length if self.training else None
+        return self.training.sequence_length if self.training else None
 
     @property
     def end_tokens(self) -> set[int]:
@@ -143,7 +136,7 @@ def _open_nanotron(
     text = texts.get("config.yaml")
     training = None if text is None else parse_training(folder / "config.yaml", text)
     model_config = _model_config(folder, texts.get("model_config.json"), training)
-    trained_mup = training.model.init_method.use_mup if training else use_mup
+    trained_mup = training.use_mup if training else use_mup
     if use_mup not in (None, trained_mup):
         raise CheckpointError(
             f"{folder / 'config.yaml'}: has `use_mup: {str(trained_mup).lower()}`, but "
@@ -160,7 +153,7 @@ def _open_nanotron(
         model_config=model_config,
         training=training,
         use_mup=trained_mup,
-        step=training.general.step if training and step is None else step,
+        step=training.step if training and step is None else step,
         state=state,
         texts=texts,
         headers=tuple(shard.header for item in parameters.values() for shard in item.shards),

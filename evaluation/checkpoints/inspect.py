@@ -17,13 +17,10 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return what a single checkpoint holds, ready for JSON; it must be complete."""
     check_complete(checkpoint)  # before all bytes are read for the identity
     entries: list[Any] = [e for header in checkpoint.headers for e in header.tensors.values()]
-    parts: dict[str, Any] = {}
     names = checkpoint.model_config.get("architectures") or [None]
     if checkpoint.kind == "nanotron":
-        items = checkpoint.parameters.values()
-        entries, names = [*items], [checkpoint.architecture.transformers_model.class_name]
-        shards = [shard for item in items for shard in item.shards]
-        parts = {"tp": max(one.tp for one in shards), "pp": max(one.pp for one in shards)}
+        entries = [*checkpoint.parameters.values()]
+        names = [checkpoint.architecture.transformers_model.class_name]
     return {
         "path": str(checkpoint.path),
         "kind": checkpoint.kind,
@@ -40,7 +37,6 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
         **trained_context(checkpoint),
         "bytes": sum(header.size for header in checkpoint.headers),
         "files": len(checkpoint.headers),
-        **parts,
     }
 
 

@@ -25,7 +25,7 @@ from evaluation.errors import CheckpointError, IncompleteCheckpoint, Unsupported
 
 _FILE_NAME = re.compile(
     r"^model_(?:model_)?(?P<last>.+?)(?:\.safetensors)?"
-    r"(?:_pp-rank-\d+-of-(?P<pp>\d+)_tp-rank-\d+-of-(?P<tp>\d+)(?P<exp>_exp-rank-\d+-of-\d+)?)?"
+    r"(?P<tp>_pp-rank-\d+-of-\d+_tp-rank-\d+-of-\d+(?P<exp>_exp-rank-\d+-of-\d+)?)?"
     r"\.safetensors$"
 )
 _SHAPE = re.compile(r"\((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?\)")
@@ -48,13 +48,11 @@ class SlicesPair:
 
 @dataclass(frozen=True)
 class Shard:
-    """One weight file; numbers of ranks are informative only, as names and layer numbers are global."""
+    """One weight file."""
 
     header: Header
     whole_shape: tuple[int, ...]
     pairs: tuple[SlicesPair, ...]
-    tp: int
-    pp: int
 
     @property
     def path(self) -> Path:
@@ -95,7 +93,6 @@ def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
 
 def _shard(header: Header, match: re.Match[str]) -> Shard:
     shape, text = header.tensors["data"].shape, header.metadata.get("local_global_slices_pairs")
-    tp, pp = int(match["tp"] or 1), int(match["pp"] or 1)
     if text is None:
         if match["tp"]:
             what = "an expert-parallel shard" if match["exp"] else "a shard"
@@ -105,7 +102,7 @@ def _shard(header: Header, match: re.Match[str]) -> Shard:
                 "place is not known; copy it again, or save with expert_parallel_size 1"
             )
         whole = tuple((0, size) for size in shape)
-        return Shard(header, shape, (SlicesPair(whole, whole),), tp, pp)
+        return Shard(header, shape, (SlicesPair(whole, whole),))
     # Written as `(128, 64)`, or by numpy 2 as `(np.int64(128), 64)`.
     plain = re.sub(r"np\.int64\(([0-9]+)\)", r"\1", header.metadata.get("unsharded_shape", ""))
     whole_shape = tuple(map(int, re.findall("[0-9]+", plain))) if _SHAPE.fullmatch(plain) else ()
@@ -117,7 +114,7 @@ def _shard(header: Header, match: re.Match[str]) -> Shard:
             f"{header.path}: its slices {text[:80]!r} of {plain[:80]!r} are not regions of the tensor, or do "
             f"not fit its shape {shape}; copy the file again"
         )
-    return Shard(header, whole_shape, tuple(known), tp, pp)
+    return Shard(header, whole_shape, tuple(known))
 
 
 def _join(name: str, shards: list[Shard]) -> Parameter:

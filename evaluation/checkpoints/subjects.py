@@ -59,22 +59,19 @@ def find_steps(
 ) -> tuple[int, ...]:
     """Return the requested steps: a list unchanged, for `all` and `every: N` those on disk, ascending.
 
-    A step counts once its configuration exists, which trainers write after the weights.
-
-    Args:
-        listed: The checkpoints of the stage if it lists them; then none is looked for.
+    A step counts once its configuration exists, which trainers write after the weights. None is looked
+    for if the stage's checkpoints are `listed`.
 
     Raises:
         CheckpointError: Two folders are one step, or `all` or `every: N` finds none.
     """
-    is_list = isinstance(steps, tuple)
-    if not listed and not folder.is_dir() and not is_list:
-        raise CheckpointError(f"{folder}: no such folder to find steps in; list `steps` instead")
-    on_disk = [one.step for one in listed]
+    on_disk = {one.step for one in listed}
     if not listed and folder.is_dir():
-        on_disk = [*_steps_on_disk(folder, steps)]
+        on_disk = _steps_on_disk(folder, steps)
     if isinstance(steps, tuple):
         return steps
+    if not listed and not folder.is_dir():
+        raise CheckpointError(f"{folder}: no such folder to find steps in; list `steps` instead")
     requested = tuple(sorted(step for step in on_disk if is_requested(step, steps)))
     if not requested:
         of = f" that is a multiple of {steps.every}" if isinstance(steps, StepInterval) else ""

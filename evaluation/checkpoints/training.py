@@ -8,7 +8,7 @@ import logging
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, StrictBool
+from pydantic import AliasPath, BaseModel, Field, StrictBool
 
 from evaluation.checkpoints.config_files import exists, read_table, read_text, validated
 from evaluation.checkpoints.nanotron_classes.base import Count
@@ -23,46 +23,21 @@ METADATA = "checkpoint_metadata.json"
 _Seen = Annotated[int, Field(strict=True, ge=0, lt=2**53)] | None
 
 
-class _InitMethod(BaseModel):
-    use_mup: StrictBool = False
-
-
-class _Model(BaseModel):
-    init_method: _InitMethod
-    described: Any = Field(None, alias="model_config")
-
-
-class _Tokenizer(BaseModel):
-    tokenizer_name_or_path: Text | None
-    tokenizer_revision: str | None = None
-
-
-class _Tokens(BaseModel):
-    sequence_length: Count
-
-
-class _General(BaseModel):
-    step: Step | None = None
+def _at(*path: str, **given: Any) -> Any:
+    return Field(validation_alias=AliasPath(*path), **given)
 
 
 class Training(BaseModel):
     """The keys of a config.yaml that are read; `tokenizer` is null after training on ids alone."""
 
-    model: _Model
-    tokenizer: _Tokenizer | None
-    tokens: _Tokens
-    general: _General = _General()
-
-    @property
-    def described(self) -> dict[str, Any] | None:
-        """Its table of the model's configuration."""
-        return self.model.described if isinstance(self.model.described, dict) else None
-
-
-def read_training(folder: Path) -> Training | None:
-    """Read `folder/config.yaml`; None if there is no such file. Raise as `parse_training`."""
-    path = folder / "config.yaml"
-    return parse_training(path, read_text(path)) if exists(path) else None
+    init_method: dict[str, Any] = _at("model", "init_method")
+    use_mup: StrictBool = _at("model", "init_method", "use_mup", default=False)
+    described: dict[str, Any] | None = _at("model", "model_config", default=None)
+    tokenizer: dict[str, Any] | None
+    tokenizer_name: Text | None = _at("tokenizer", "tokenizer_name_or_path", default=None)
+    tokenizer_revision: Text | None = _at("tokenizer", "tokenizer_revision", default=None)
+    sequence_length: Count = _at("tokens", "sequence_length")
+    step: Step | None = _at("general", "step", default=None)
 
 
 def parse_training(path: Path, text: str) -> Training:
@@ -80,18 +55,20 @@ class _DataStage(BaseModel):
     consumed_train_samples: _Seen = None
     sequence_length: _Seen = None
 
-
-class _Metas(BaseModel):
-    """Counts of a training: the total since format 1.5, before that those of each data stage, or samples."""
-
-    last_train_step: Any = None
-    consumed_tokens_total: _Seen = None
-    data_stages: list[_DataStage] | None = None
-    consumed_train_samples: _Seen = None
+    @property
+    def tokens(self) -> int | None:
+        if self.consumed_train_samples is None or self.sequence_length is None:
+            return None
+        return self.consumed_train_samples * self.sequence_length
 
 
 class _Metadata(BaseModel):
-    metas: _Metas
+    """Counts of a training: the total since format 1.5, before that those of each data stage, or samples."""
+
+    last_step: Any = _at("metas", "last_train_step", default=None)
+    total: _Seen = _at("metas", "consumed_tokens_total", default=None)
+    stages: list[_DataStage] | None = _at("metas", "data_stages", default=None)
+    samples: _Seen = _at("metas", "consumed_train_samples", default=None)
 
 
 def consumed_tokens(checkpoint: Path) -> int | None:
@@ -99,31 +76,19 @@ def consumed_tokens(checkpoint: Path) -> int | None:
 
     No score depends on it, so an unreadable file is only logged.
     """
-    path = checkpoint / METADATA
+    path, config = checkpoint / METADATA, checkpoint / "config.yaml"
     try:
-        if not exists(path):
-            return None
-        metas = validated(_Metadata, read_table(path), str(path)).metas
-        tokens = _tokens_of(metas, checkpoint)
+        read = validated(_Metadata, read_table(path) if exists(path) else {}, str(path))
+        counts = [stage.tokens for stage in read.stages or ()]
+        if not counts and read.samples is not None and exists(config):
+            length = parse_training(config, read_text(config)).sequence_length
+            counts = [read.samples * length]
     except CheckpointError as error:
         log.warning("tokens seen are not known: %s", error)
         return None
-    return tokens if tokens or metas.last_train_step == 0 else None  # an imported model counts none
-
-
-def _tokens_of(metas: _Metas, folder: Path) -> int | None:
-    if metas.consumed_tokens_total is not None:
-        return metas.consumed_tokens_total
-    stages = metas.data_stages or []
-    if not stages and (training := read_training(folder)):
-        own = {"sequence_length": training.tokens.sequence_length}
-        stages = [_DataStage(consumed_train_samples=metas.consumed_train_samples, **own)]
-    counts = [
-        one.consumed_train_samples * one.sequence_length
-        for one in stages
-        if one.consumed_train_samples is not None and one.sequence_length is not None
-    ]
-    return sum(counts) if stages and len(counts) == len(stages) else None
+    tokens = sum(count or 0 for count in counts) if None not in counts else None
+    tokens = tokens if read.total is None else read.total
+    return tokens if tokens or read.last_step == 0 else None  # an imported model counts none
 
 
 def metadata_state(checkpoint: Path) -> str | None:

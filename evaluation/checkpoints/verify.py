@@ -63,7 +63,8 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
         )
     model = load_model(checkpoint, dtype=torch.float32)
     masks = checkpoint.kind == "huggingface" or checkpoint.architecture.heeds_documents
-    positions, errors = tensors.get("position_ids") if masks else None, {}
+    positions = tensors.get("position_ids") if masks else None
+    errors: dict[str, float] = {}
     for kind in kinds:
         theirs = tensors[kind].double()
         ours = torch.empty_like(theirs)

@@ -173,7 +173,8 @@ def _request(row: RequestRow, tokenizer: LoadedTokenizer | None, name: str) -> R
 
 
 def _tokenizer(name: str | None, checkpoint: Checkpoint) -> LoadedTokenizer:
-    revision = None if name else checkpoint.tokenizer_revision
+    training = checkpoint.training
+    revision = training.tokenizer_revision if training and not name else None
     if name is None and checkpoint.kind == "huggingface":
         name = str(checkpoint.path)
     name = name or checkpoint.tokenizer_name

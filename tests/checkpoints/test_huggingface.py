@@ -171,10 +171,10 @@ def test_an_old_file_beside_shards_is_never_loaded(folder: Path) -> None:
 
 FITS = {
     "as many positions": ({"max_position_embeddings": 16}, None),
-    "too few": ({"max_position_embeddings": 15}, r"`max_position_embeddings` is 15.*sequence_length: 15"),
-    "too few by an old name": ({"n_positions": 8}, "`n_positions` is 8"),
+    "too few": ({"max_position_embeddings": 15}, r"15 tokens at most.*sequence_length: 15"),
+    "too few by an old name": ({"n_positions": 8}, "8 tokens at most"),
     "of the text of a larger model": ({"text_config": {"max_position_embeddings": 4, "vocab_size": 60}},
-        "`max_position_embeddings` is 4"),
+        "4 tokens at most"),
     "not recorded": ({"max_position_embeddings": None}, None),
 }  # fmt: skip
 

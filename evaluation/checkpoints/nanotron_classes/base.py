@@ -115,8 +115,8 @@ class NanotronModel(BaseModel):
 
     @property
     def rope_factor(self) -> float | None:
-        """Number that divides positions."""
-        return None
+        """Number that divides positions, in a class that has it."""
+        return getattr(self, "rope_seq_len_interpolation_factor", None)
 
     @property
     @abstractmethod

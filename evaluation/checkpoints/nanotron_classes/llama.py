@@ -36,11 +36,6 @@ class Llama(NanotronModel):
     rope_interleaved: Flag = True  # as checkpoints that are older than this key were computed
 
     @property
-    def qkv_bias(self) -> bool:
-        """Whether the projections of queries, keys and values have biases."""
-        return False
-
-    @property
     def transformers_model(self) -> TransformersModel:
         """The model of transformers that computes the same."""
         config = {"rms_norm_eps": self.norm_eps, "attention_bias": False, "mlp_bias": False}
@@ -66,7 +61,7 @@ class Llama(NanotronModel):
         return sources
 
     def _attention(self, ours: str, theirs: str) -> dict[str, TensorSource]:
-        """Return the projections of an attention, with biases of q, k and v if the model has them."""
+        """Return the projections of an attention; a class that heeds `attention_bias` has biases, too."""
         hidden, kv_rows = self.hidden_size, self.kv_heads * self.head_dim
         rows = hidden + 2 * kv_rows
         pairs = self.head_dim if self.rope_interleaved else None
@@ -83,7 +78,7 @@ class Llama(NanotronModel):
             f"{ours}.qkv_proj.weight": TensorSource((rows, hidden), split("weight")),
             f"{ours}.o_proj.weight": whole_tensor(f"{theirs}.o_proj.weight", (hidden, hidden)),
         }
-        if self.qkv_bias:
+        if getattr(self, "attention_bias", False):
             sources[f"{ours}.qkv_proj.bias"] = TensorSource((rows,), split("bias"))
         return sources
 

@@ -82,24 +82,14 @@ class Qwen2(Llama):
             return self
         if experts.layers != (-1,) and not {*range(self.layers)}.issuperset(experts.layers):
             raise ValueError(f"`moe_config.layers` has others than 0 to {self.layers - 1}")
-        if experts.top_k > experts.num_experts:
-            raise ValueError("`moe_config.top_k` is larger than `moe_config.num_experts`")
-        if experts.shared_size == 0:
-            raise ValueError("`moe_config.shared_expert_intermediate_size` is 0")
+        if experts.top_k > experts.num_experts or experts.shared_size == 0:
+            raise ValueError(
+                "`moe_config.top_k` exceeds `num_experts`, or the shared expert's size is 0"
+            )
         for key in ("no_rope_layer", "sliding_window_size"):
             if getattr(self, key) is not None:
                 raise Unrepresentable(f"experts (`moe_config`) together with `{key}`")
         return self
-
-    @property
-    def rope_factor(self) -> float | None:
-        """Number that divides positions."""
-        return self.rope_seq_len_interpolation_factor
-
-    @property
-    def qkv_bias(self) -> bool:
-        """Whether the projections of queries, keys and values have biases."""
-        return self.attention_bias
 
     @property
     def sliding_window(self) -> int | None:
@@ -126,7 +116,7 @@ class Qwen2(Llama):
             return self._with_experts(self.moe_config)
         every = self.no_rope_layer
         window = self.sliding_window
-        if every is None and window is None and not self.qkv_bias:
+        if every is None and window is None and not self.attention_bias:
             return super().transformers_model
         roped = [every is None or (layer + 1) % every != 0 for layer in range(self.layers)]
         config: dict[str, Any] = {
@@ -139,10 +129,10 @@ class Qwen2(Llama):
             ],
         }
         # SmolLM3 has a bias of the output, too, and Qwen2 always has those of q, k and v.
-        name, lacking = "Qwen2ForCausalLM", "" if self.qkv_bias else "qkv"
+        name, lacking = "Qwen2ForCausalLM", "" if self.attention_bias else "qkv"
         if every is not None:
-            config |= {"no_rope_layers": [*map(int, roped)], "attention_bias": self.qkv_bias}
-            name, lacking = "SmolLM3ForCausalLM", "o" if self.qkv_bias else ""
+            config |= {"no_rope_layers": [*map(int, roped)], "attention_bias": self.attention_bias}
+            name, lacking = "SmolLM3ForCausalLM", "o" if self.attention_bias else ""
         zeros = {
             f"model.layers.{layer}.self_attn.{part}_proj.bias"
             for layer in range(self.layers)
@@ -153,7 +143,7 @@ class Qwen2(Llama):
     def _with_experts(self, experts: Experts) -> TransformersModel:
         config = {
             "rms_norm_eps": self.norm_eps,
-            "qkv_bias": self.qkv_bias,
+            "qkv_bias": self.attention_bias,
             "num_experts": experts.num_experts,
             "num_experts_per_tok": experts.top_k,
             "moe_intermediate_size": experts.moe_intermediate_size,

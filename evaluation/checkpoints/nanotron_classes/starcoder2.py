@@ -20,15 +20,13 @@ from evaluation.checkpoints.nanotron_classes.base import (
 _TRAINING = frozenset(
     "attention_softmax_in_fp32 attn_pdrop embd_pdrop resid_pdrop scale_attention_softmax_in_fp32".split()
 )
-_ALWAYS = frozenset("grouped_query use_rotary_embeddings scale_attn_weights".split())
-_NEVER = frozenset("multi_query use_position_embeddings".split())
 
 
 class Starcoder2(NanotronModel):
     """Nanotron's Starcoder2Config, which today's Nanotron cannot build."""
 
     is_built: ClassVar[bool] = False
-    ignored: ClassVar[frozenset[str]] = TRAINING_KEYS | _TRAINING | _ALWAYS | _NEVER
+    ignored: ClassVar[frozenset[str]] = TRAINING_KEYS | _TRAINING
 
     intermediate_size: Count = Field(default_factory=lambda read: 4 * read["hidden_size"])
     kv_heads: Count = Field(alias="num_kv_heads")
@@ -36,23 +34,19 @@ class Starcoder2(NanotronModel):
     norm_eps: Number = Field(1e-5, alias="layer_norm_epsilon")
     tied_embeddings: Literal[True] = Field(True, alias="tie_word_embeddings")
     rope_interleaved: Literal[False] = False
+    grouped_query: Literal[True] = True
+    multi_query: Literal[False] = False
+    use_rotary_embeddings: Literal[True] = True
+    use_position_embeddings: Literal[False] = False
+    scale_attn_weights: Literal[True] = True
     sliding_window_size: Count | None = None
     global_attn_layers: Any = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _check_kind(cls, table: dict[Any, Any]) -> dict[Any, Any]:
-        for key in (_ALWAYS | _NEVER) & table.keys():
-            if table[key] is not (key in _ALWAYS):
-                raise Unrepresentable(f"`{key}: {str(table[key]).lower()}`")
-        if table.get("sliding_window_size") is not None and table.get("global_attn_layers"):
+    @model_validator(mode="after")
+    def _check_window(self) -> "Starcoder2":
+        if self.sliding_window_size is not None and self.global_attn_layers:
             raise Unrepresentable("`sliding_window_size` together with `global_attn_layers`")
-        return table
-
-    @property
-    def qkv_bias(self) -> bool:
-        """Whether the projections of queries, keys and values have biases."""
-        return True
+        return self
 
     @property
     def transformers_model(self) -> TransformersModel:
