@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.files import file_checksum, fingerprint
+from evaluation.files import fingerprint
 from evaluation.prefill.files import stamps_of
 from evaluation.settings import protocol
 from evaluation.settings.chat import ChatSettings
@@ -62,9 +62,7 @@ def chat_template(plan: StagePlan, item: ChatSettings, tokenizer: Mapping[str, A
 
 def tokenizer_definition(plan: StagePlan) -> str:
     """Return the identity of the saved tokenizer."""
-    texts = plan.tokenizer.check_texts
-    checked = [file_checksum(Path(texts))] if texts and Path(texts).is_file() else []
-    return fingerprint([protocol.PREFILL_TOKENIZER, plan.tokenizer.identity, *checked])
+    return fingerprint([protocol.PREFILL_TOKENIZER, plan.tokenizer.identity])
 
 
 def _encoding(plan: StagePlan, tokenizer: Mapping[str, Any]) -> dict[str, Any]:

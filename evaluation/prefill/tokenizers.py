@@ -2,7 +2,6 @@
 
 import json
 import logging
-from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
@@ -11,7 +10,6 @@ from evaluation.prefill.definitions import saved_description, tokenizer_definiti
 from evaluation.prefill.entries import is_current, new_entry, read_meta, write_meta
 from evaluation.settings.plan import StagePlan
 from evaluation.tokenizers.base import LoadedTokenizer
-from evaluation.tokenizers.check_texts import read_texts
 from evaluation.tokenizers.encoding import bos_ids
 from evaluation.tokenizers.files import copy_files
 from evaluation.tokenizers.loading import check_sentence, load_tokenizer, local_folder
@@ -38,7 +36,6 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
     Raises:
         SourceError: It cannot be loaded, lacks the BOS token that must be prepended, or fails its
             check.
-        ConfigError: The file of texts for the check cannot be read.
     """
     definition, state = tokenizer_definition(plan), tokenizer_state(plan)
     if not is_current(plan.tokenizer_folder, definition, lambda _: state):
@@ -58,10 +55,9 @@ def _fetch(plan: StagePlan, state: list[list[Any]] | None) -> None:
     tokenizer.name_or_path = wanted.name
     check_sentence(tokenizer)
     bos_ids(tokenizer, wanted.prepend_bos)
-    own = read_texts(Path(wanted.check_texts)) if wanted.check_texts else []
     with new_entry(plan.tokenizer_folder) as building:
         copy_files(source, building)
-        report = self_check(tokenizer, building, own)
+        report = self_check(tokenizer, building)
         if remark := bos_remark(tokenizer, wanted.prepend_bos):
             report["remarks"].insert(0, remark)
         write_json(building / REPORT, report)
@@ -84,16 +80,8 @@ def _fetch(plan: StagePlan, state: list[list[Any]] | None) -> None:
 
 def log_remarks(plan: StagePlan) -> None:
     """Log what the tokenizer's check remarked, such as a BOS that it adds and `prepend_bos` does not."""
-    for remark in read_report(plan)["remarks"]:
+    for remark in json.loads((plan.tokenizer_folder / REPORT).read_bytes())["remarks"]:
         log.warning("%s", remark)
-
-
-def read_report(plan: StagePlan) -> dict[str, Any]:
-    """Return the report of the check that prefill made of a stage's tokenizer."""
-    report: dict[str, Any] = json.loads(
-        (plan.tokenizer_folder / REPORT).read_text(encoding="utf-8")
-    )
-    return report
 
 
 def _fingerprint(tokenizer: LoadedTokenizer) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from evaluation.settings.model import Boolean, ExpandedPath, FolderOrId, Settings, Text
+from evaluation.settings.model import Boolean, FolderOrId, Settings, Text
 
 
 class Tokenizer(Settings):
@@ -16,15 +16,10 @@ class Tokenizer(Settings):
     use_fast: Boolean = Field(True, description="False takes the slow (sentencepiece) one.")
     prepend_bos: Boolean = Field(False, description="Put BOS before every document and context.")
     also_known_as: tuple[Text, ...] = Field((), description="Other names of it in checkpoints.")
-    check_texts: ExpandedPath | None = Field(
-        None,
-        description="JSONL file of texts for the tokenizer's check; a line is a text, or "
-        "`{text, ids}` with the ids that training had.",
-    )
 
     @property
     def identity(self) -> dict[str, Any]:
         """The settings that decide what is fetched; a folder is the same however its path is written."""
-        wanted = self.model_dump(exclude={"also_known_as", "check_texts"})
+        wanted = self.model_dump(exclude={"also_known_as"})
         is_folder = self.name.startswith(("/", ".")) or os.path.isdir(self.name)
         return wanted | {"name": os.path.realpath(self.name) if is_folder else self.name}

@@ -1,11 +1,9 @@
 """Define `LoadedTokenizer`, what this project asks of every tokenizer."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-from evaluation.tokenizers.config import TokenizerConfig
 
 NO_CHARACTER = "\ufffd"
 """Stands for bytes that are no character."""
@@ -20,14 +18,19 @@ class EncodedText:
 
 
 class LoadedTokenizer(ABC):
-    """Text to token ids and back. Special tokens in a text are recognized, and none is added."""
+    """Text to token ids and back. Special tokens in a text are recognized, and none is added.
+
+    Args:
+        name_or_path: Its name in messages.
+        special: Special tokens by key, such as `eos_token`, as chat templates see them.
+    """
 
     is_fast: bool
 
-    def __init__(self, config: TokenizerConfig) -> None:
-        self.config = config
-        self.name_or_path = str(config.folder)
-        self.chat_template = config.chat_template
+    def __init__(
+        self, name_or_path: str, special: Mapping[str, str], chat_template: str | None
+    ) -> None:
+        self.name_or_path, self.special, self.chat_template = name_or_path, special, chat_template
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -105,7 +108,8 @@ class LoadedTokenizer(ABC):
         Args:
             prompt: Ids before the answer; its last few are enough.
         """
-        if self.decodes_anywhere and not _is_cut(self, prompt):
+        is_cut = bool(prompt) and self.decode(prompt[-1:]).endswith(NO_CHARACTER)
+        if self.decodes_anywhere and not is_cut:
             return self.decode(answer)
         whole = self.decode([*prompt, *answer])
         for end in range(len(prompt), 0, -1):
@@ -114,15 +118,5 @@ class LoadedTokenizer(ABC):
                 return whole[len(before) :]
         return whole
 
-    @property
-    def special(self) -> dict[str, str]:
-        """Special tokens by key, as chat templates see them."""
-        return self.config.variables
-
     def _special_id(self, key: str) -> int | None:
-        token = self.config.special.get(key)
-        return None if token is None else self.token_id(token.content)
-
-
-def _is_cut(tokenizer: LoadedTokenizer, prompt: Sequence[int]) -> bool:
-    return bool(prompt) and tokenizer.decode(prompt[-1:]).endswith(NO_CHARACTER)
+        return None if key not in self.special else self.token_id(self.special[key])

@@ -1,41 +1,39 @@
-"""Tokenizers that the `tokenizers` library runs, from tokenizer.json as it is."""
+"""Tokenizers with a tokenizer.json, which the base class of transformers takes as it is."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers
 
-from evaluation.errors import SourceError, one_line
 from evaluation.tokenizers.base import NO_CHARACTER, EncodedText, LoadedTokenizer
-from evaluation.tokenizers.config import AddedToken, TokenizerConfig
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _UNUSED = ("version", "truncation", "padding", "post_processor")
 """Parts of tokenizer.json that ids and texts do not depend on here."""
-
-_WITHOUT_CONTEXT = {"ByteLevel"}
-"""Decoders whose text of an answer does not depend on the text before it."""
 
 
 class FastTokenizer(LoadedTokenizer):
     """A tokenizer of the `tokenizers` library, with the tokens that tokenizer_config.json adds.
 
     Args:
-        backend: The tokenizer that the file describes; it is changed.
+        loaded: The one that transformers loaded; its backend is changed.
     """
 
     is_fast = True
 
-    def __init__(self, backend: tokenizers.Tokenizer, config: TokenizerConfig) -> None:
-        super().__init__(config)
-        backend.no_truncation()
-        backend.no_padding()
-        self.backend = backend
-        self.added_by_config = _add_tokens(backend, config)
+    def __init__(self, loaded: "PreTrainedTokenizerBase") -> None:
+        template = loaded.chat_template
+        template = template.get("default") if isinstance(template, dict) else template
+        named = {key: str(token) for key, token in loaded.special_tokens_map.items()}
+        super().__init__(str(loaded.name_or_path), named, template or None)
+        self.backend: tokenizers.Tokenizer = loaded.backend_tokenizer
+        self.backend.no_truncation()
+        self.backend.no_padding()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return each text's ids, as training did it."""
@@ -45,9 +43,7 @@ class FastTokenizer(LoadedTokenizer):
         """Return the tokens of documents, in which special tokens are ordinary text."""
         self.backend.encode_special_tokens = True
         try:
-            return [
-                EncodedText(encoding.ids, encoding.offsets) for encoding in self._encoded(texts)
-            ]
+            return [EncodedText(one.ids, one.offsets) for one in self._encoded(texts)]
         finally:
             self.backend.encode_special_tokens = False
 
@@ -116,21 +112,18 @@ class FastTokenizer(LoadedTokenizer):
     @property
     def adds_bos(self) -> bool:
         """Whether its own files say that BOS is put before each text."""
-        said = self.config.content.get("add_bos_token")
-        if isinstance(said, bool):
-            return said and self.bos_token_id is not None
         ids = self.backend.encode("a", add_special_tokens=True).ids
         return self.bos_token_id is not None and ids[:1] == [self.bos_token_id]
 
     @cached_property
     def decodes_anywhere(self) -> bool:
         """Whether an answer's text does not depend on the text before it."""
-        return set(self._decoders) == _WITHOUT_CONTEXT
+        return self._decoders == {"ByteLevel"}
 
     @cached_property
-    def _decoders(self) -> list[str]:
+    def _decoders(self) -> set[str]:
         decoder = self.backend.decoder
-        return [] if decoder is None else _kinds(json.loads(decoder.__getstate__()))
+        return set() if decoder is None else set(_kinds(json.loads(decoder.__getstate__())))
 
     @cached_property
     def _bytes(self) -> dict[str, int]:
@@ -141,10 +134,19 @@ class FastTokenizer(LoadedTokenizer):
         return {name: byte for name, byte in names.items() if self.token_id(name) is not None}
 
 
-def _kinds(decoder: Any) -> list[str]:
+def read_json(folder: Path) -> FastTokenizer:
+    """Return the tokenizer of a folder's tokenizer.json; no code that comes with it is run."""
+    from transformers import PreTrainedTokenizerFast
+
+    return FastTokenizer(
+        PreTrainedTokenizerFast.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+    )
+
+
+def _kinds(decoder: dict[str, Any]) -> list[str]:
     """Return the kinds of decoders in a sequence."""
-    if not isinstance(decoder, dict):
-        return []
     inner = decoder.get("decoders") if decoder.get("type") == "Sequence" else None
     return [kind for one in inner for kind in _kinds(one)] if inner else [str(decoder.get("type"))]
 
@@ -154,55 +156,3 @@ def _is_character(data: bytes) -> bool:
         return len(data.decode()) == 1
     except UnicodeDecodeError:
         return False
-
-
-def _add_tokens(backend: tokenizers.Tokenizer, config: TokenizerConfig) -> tuple[str, ...]:
-    """Add the tokens that tokenizer_config.json has and tokenizer.json lacks; return their texts.
-
-    Raises:
-        SourceError: When a token has another id than tokenizer_config.json says.
-    """
-    there = {token.content for token in backend.get_added_tokens_decoder().values()}
-    numbered = [(token, number) for number, token in sorted(config.added.items())]
-    named = [(token, None) for token in (*config.special.values(), *config.more)]
-    lacking: dict[str, tuple[AddedToken, int | None]] = {}
-    for token, number in (*numbered, *named):
-        if token.content not in there:
-            lacking.setdefault(token.content, (token, number))
-    for token, number in lacking.values():
-        backend.add_tokens([tokenizers.AddedToken(**asdict(token))])
-        given = backend.token_to_id(token.content)
-        if number is not None and given != number:
-            raise SourceError(
-                f"tokenizer {config.folder}: tokenizer_config.json says that {token.content!r} has id "
-                f"{number}, but in tokenizer.json it has {given}; copy both files from one tokenizer"
-            )
-    return tuple(lacking)
-
-
-def read_json(path: Path) -> tokenizers.Tokenizer:
-    """Return the tokenizer that a tokenizer.json describes; raise SourceError if it describes none."""
-    try:
-        return tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # noqa: BLE001 - the library has no class of its own
-        raise SourceError(
-            f"{path}: does not describe a tokenizer ({one_line(error)}); copy the tokenizer again"
-        ) from None
-
-
-def read_byte_level(vocabulary: Path) -> tokenizers.Tokenizer:
-    """Return GPT-2's tokenizer with a vocab.json and the merges.txt beside it.
-
-    Raises:
-        SourceError: When the files do not fit together.
-    """
-    try:
-        model = models.BPE.from_file(str(vocabulary), str(vocabulary.with_name("merges.txt")))
-    except Exception as error:  # noqa: BLE001 - the library has no class of its own
-        raise SourceError(
-            f"{vocabulary}: is no vocabulary for merges.txt ({one_line(error)}); copy the tokenizer again"
-        ) from None
-    backend = tokenizers.Tokenizer(model)
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
-    return backend

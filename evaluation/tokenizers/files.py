@@ -1,4 +1,4 @@
-"""A tokenizer's files: found in a folder or on the hub, checked, and copied as they are.
+"""A tokenizer's files: found in a folder or on the hub, and copied as they are.
 
 Files are never written anew by a library: a tokenizer that transformers saves may encode text
 differently than the one that it loaded.
@@ -6,40 +6,23 @@ differently than the one that it loaded.
 
 import json
 import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import write_json
 
 TOKENIZER_JSON = "tokenizer.json"
 CONFIG = "tokenizer_config.json"
-SPECIAL_TOKENS = "special_tokens_map.json"
-ADDED_TOKENS = "added_tokens.json"
 
 PATTERNS = (
-    *("tokenizer*.json", SPECIAL_TOKENS, ADDED_TOKENS, "*.model", "*.model.v*", "*.tiktoken"),
-    *("vocab.*", "merges.txt", "chat_template*"),
+    *("tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "*.model", "*.model.v*"),
+    *("*.tiktoken", "vocab.*", "merges.txt", "chat_template*"),
 )
 """Names of the files that text and prompts depend on."""
 
-SHIFTED = "sentencepiece.bpe.model"
-"""Name that XLM-R, CamemBERT, mBART, XGLM and NLLB give to a model whose ids they shift."""
-
-_PIECES = ("tokenizer.model", "spiece.model", SHIFTED)
+_PIECES = ("tokenizer.model", "spiece.model")
 """Usual names of SentencePiece models, the first of which is read."""
-
-Kind = Literal["json", "pieces", "bytes"]
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """The file that holds a tokenizer's vocabulary: tokenizer.json, a SentencePiece model, or vocab.json."""
-
-    kind: Kind
-    path: Path
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
@@ -88,38 +71,6 @@ def write_plain_copy(source: Path, target: Path) -> Path:
     return target.absolute()
 
 
-def find_vocabulary(folder: Path, *, use_fast: bool) -> Vocabulary:
-    """Return the file that encodes text.
-
-    Args:
-        use_fast: Whether tokenizer.json comes first; otherwise only a SentencePiece model will do.
-
-    Raises:
-        SourceError: When there is none, or it is not clear which one is meant.
-    """
-    if use_fast and (folder / TOKENIZER_JSON).exists():
-        return Vocabulary("json", folder / TOKENIZER_JSON)
-    if model := find_pieces(folder):
-        return Vocabulary("pieces", model)
-    if use_fast and (folder / "vocab.json").exists() and (folder / "merges.txt").exists():
-        return Vocabulary("bytes", folder / "vocab.json")
-    raise SourceError(f"tokenizer {folder}: {_lacking(folder, use_fast=use_fast)}")
-
-
-def _lacking(folder: Path, *, use_fast: bool) -> str:
-    if not use_fast and (folder / TOKENIZER_JSON).exists():
-        return (
-            "`use_fast: false` needs a SentencePiece model, but there is none of "
-            f"{', '.join(_PIECES)}; set `use_fast: true`"
-        )
-    names = [path.name for path in tokenizer_files(folder)]
-    there = f"only {', '.join(names)}" if names else "no file of a tokenizer"
-    return (
-        f"it has no vocabulary ({there}), and would encode every text to nothing; copy tokenizer.json or "
-        "tokenizer.model into it"
-    )
-
-
 def find_pieces(folder: Path) -> Path | None:
     """Return the SentencePiece model with a usual name, or else the only one with another name."""
     for name in _PIECES:
@@ -127,12 +78,9 @@ def find_pieces(folder: Path) -> Path | None:
             return folder / name
     others = [p for p in tokenizer_files(folder) if p.match("*.model") or p.match("*.model.v*")]
     if len({path.read_bytes() for path in others}) > 1:
+        names = " and ".join(path.name for path in others)
         raise SourceError(
-            f"tokenizer {folder}: it is not clear which of {_names(others)} the model was trained with; "
+            f"tokenizer {folder}: it is not clear which of {names} the model was trained with; "
             f"copy that one to {folder / 'tokenizer.model'}"
         )
     return others[0] if others else None
-
-
-def _names(paths: Iterable[Path]) -> str:
-    return " and ".join(path.name for path in paths)

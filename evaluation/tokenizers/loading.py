@@ -1,22 +1,22 @@
 """Load a tokenizer from a folder, or from the hub by way of its own files."""
 
 import contextlib
-import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from evaluation.errors import SourceError, one_line
 from evaluation.tokenizers.base import LoadedTokenizer
-from evaluation.tokenizers.config import TokenizerConfig, read_config
-from evaluation.tokenizers.fast import FastTokenizer, read_byte_level, read_json
-from evaluation.tokenizers.files import PATTERNS, Vocabulary, find_vocabulary
+from evaluation.tokenizers.fast import read_json
+from evaluation.tokenizers.files import (
+    CONFIG,
+    PATTERNS,
+    TOKENIZER_JSON,
+    find_pieces,
+    read_table,
+    tokenizer_files,
+)
 from evaluation.tokenizers.pieces import PieceTokenizer
-
-log = logging.getLogger(__name__)
-
-_BYTE_LEVEL = (None, "GPT2Tokenizer", "PreTrainedTokenizer", "TokenizersBackend")
-"""Classes whose vocab.json and merges.txt are those of GPT-2's pattern."""
 
 SENTENCE = "The quick brown fox jumps over the lazy dog."
 
@@ -37,7 +37,7 @@ def load_tokenizer(
     name = str(name_or_folder)
     with _one_sentence(name):
         folder = local_folder(name, revision)
-        tokenizer = _opened(find_vocabulary(folder, use_fast=use_fast))
+        tokenizer = _opened(folder, use_fast)
         tokenizer.name_or_path = name
     return tokenizer
 
@@ -58,36 +58,31 @@ def local_folder(name: str, revision: str | None) -> Path:
         return Path(snapshot_download(name, revision=revision, allow_patterns=list(PATTERNS)))
 
 
-def _opened(vocabulary: Vocabulary) -> LoadedTokenizer:
-    if vocabulary.kind == "pieces":
-        return PieceTokenizer(vocabulary.path)
-    config = read_config(vocabulary.path.parent)
-    _check_code(config)
-    if vocabulary.kind == "json":
-        return FastTokenizer(read_json(vocabulary.path), config)
-    _check_byte_level(config)
-    return FastTokenizer(read_byte_level(vocabulary.path), config)
+def _opened(folder: Path, use_fast: bool) -> LoadedTokenizer:
+    if use_fast and (folder / TOKENIZER_JSON).exists():
+        _check_code(folder)
+        return read_json(folder)
+    if pieces := find_pieces(folder):
+        return PieceTokenizer(pieces)
+    names = ", ".join(path.name for path in tokenizer_files(folder)) or "no file of a tokenizer"
+    wanted = TOKENIZER_JSON if use_fast else "a SentencePiece model, or set `use_fast: true`"
+    raise SourceError(
+        f"tokenizer {folder}: its vocabulary is missing (there is {names}); supply {wanted}"
+    )
 
 
-def _check_code(config: TokenizerConfig) -> None:
+def _check_code(folder: Path) -> None:
     """Refuse a tokenizer whose class is in code of its own: it may do more than its files say."""
-    if config.content.get("auto_map") is None or config.class_name is None:
-        return
-    import transformers
+    config = read_table(folder / CONFIG)
+    name = config.get("tokenizer_class")
+    if config.get("auto_map") is not None and name:
+        import transformers
 
-    if not any(hasattr(transformers, config.class_name + end) for end in ("", "Fast")):
-        raise SourceError(
-            f"tokenizer {config.folder} cannot be loaded: it needs code of its own (`auto_map`), "
-            "which is never run; use one without"
-        )
-
-
-def _check_byte_level(config: TokenizerConfig) -> None:
-    if config.class_name not in _BYTE_LEVEL:
-        raise SourceError(
-            f"tokenizer {config.folder}: how {config.class_name} splits text stands in no file of it (it has "
-            "vocab.json and merges.txt, but no tokenizer.json); copy the tokenizer.json that belongs to it"
-        )
+        if not any(hasattr(transformers, f"{name}{end}") for end in ("", "Fast")):
+            raise SourceError(
+                f"tokenizer {folder}: it needs code of its own (`auto_map`), which is never run; use one "
+                "without"
+            )
 
 
 def check_sentence(tokenizer: LoadedTokenizer) -> None:
@@ -99,21 +94,13 @@ def check_sentence(tokenizer: LoadedTokenizer) -> None:
         SourceError: When that is so, with what it gives instead.
     """
     words = SENTENCE.split()
-    if not all(tokenizer.encode(words)):
-        raise SourceError(
-            f"tokenizer {tokenizer.name_or_path}: it encodes {SENTENCE!r} to no token at all; copy the "
-            "tokenizer again, with its vocabulary"
-        )
     ids = tokenizer.encode([f" {word}" for word in words])
-    known = [
-        word
-        for word, of_word in zip(words, ids, strict=True)
-        if tokenizer.unknown_id not in of_word
-    ]
+    pairs = zip(words, ids, strict=True)
+    known = [word for word, of_word in pairs if tokenizer.unknown_id not in of_word]
     sentence = " ".join(known or words)
     (ids_of,) = tokenizer.encode([sentence])
     text = tokenizer.decode(ids_of)
-    if _letters(text) != _letters(sentence):
+    if not all(tokenizer.encode(words)) or _letters(text) != _letters(sentence):
         raise SourceError(
             f"tokenizer {tokenizer.name_or_path}: {sentence!r} becomes {ids_of[:12]}, and that "
             f"{text[:80]!r}, so that neither prompts nor answers would be right; its vocabulary or "
@@ -133,12 +120,6 @@ def _one_sentence(name: str) -> Iterator[None]:
         yield
     except SourceError:
         raise
-    except (AttributeError, TypeError) as error:  # no message for a user, and no file's name
-        log.debug("where it happened:", exc_info=True)
-        raise SourceError(
-            f"tokenizer {name} cannot be loaded: tokenizer.json or tokenizer_config.json does not hold "
-            "what it should; copy the tokenizer again (`python -m evaluation -v …` shows where)"
-        ) from error
     except Exception as error:
         raise SourceError(f"tokenizer {name} cannot be loaded: {_reason(error)}") from error
 
@@ -151,4 +132,4 @@ def _reason(error: Exception) -> str:
         return "it is not on the hub, or not open to you: check the name, or run `hf auth login`"
     if isinstance(error, ConnectionError) or re.search(r"(?i)connect|offline|outgoing", reason):
         return "the hub cannot be reached: run prefill where it can, or set `tokenizer.name` to a folder"
-    return one_line(error) or type(error).__name__
+    return f"{one_line(error) or type(error).__name__}; copy the tokenizer again"

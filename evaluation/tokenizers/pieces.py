@@ -1,194 +1,106 @@
-"""Tokenizers that SentencePiece itself runs, with the rules of transformers' slow classes around it.
+"""Tokenizers with a SentencePiece model alone, which SentencePiece itself runs (`use_fast: false`).
 
-legacy: true     each part between added tokens is encoded as SentencePiece encodes a text: with a
-                 blank in front, if the model was trained with one
-legacy: false    a blank in front of the whole text alone, unless `add_prefix_space: false`
+Only what its ids decide by themselves is read: the text between BOS, EOS and UNK is encoded as
+SentencePiece encodes a text. Whatever else transformers' slow classes do needs a tokenizer.json.
 """
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import sentencepiece
+
+from evaluation.errors import SourceError
 from evaluation.tokenizers.base import EncodedText, LoadedTokenizer
-from evaluation.tokenizers.config import read_config
-from evaluation.tokenizers.piece_models import (
-    DEFAULTS,
-    GEMMA,
-    added_tokens,
-    check_class,
-    open_model,
-    without_prefix,
-)
+from evaluation.tokenizers.files import CONFIG, read_table
 
-_SPACE = "▁"
+_CLASSES = (None, "LlamaTokenizer", "GemmaTokenizer", "PreTrainedTokenizer", "TokenizersBackend")
+"""Classes whose ids are those of the model; XLM-R and its kin shift them."""
+
+_SPECIAL = ("bos_token", "eos_token", "unk_token")
 
 
 class PieceTokenizer(LoadedTokenizer):
-    """A SentencePiece model with added tokens.
+    """A SentencePiece model.
 
     Args:
-        model: The model's file; settings are read from its folder.
+        path: The model's file; settings are read from its folder.
 
     Raises:
-        SourceError: When the file is no SentencePiece model, or the ids of its class are not the model's.
+        SourceError: The file is no SentencePiece model, or its ids need a tokenizer.json.
     """
 
     is_fast = False
 
-    def __init__(self, model: Path) -> None:
-        folder = model.parent
-        config = read_config(folder)
-        check_class(config, model)
-        self.model = open_model(model)
-        defaults = DEFAULTS.get(config.class_name or "", self._own_tokens())
-        super().__init__(read_config(folder, defaults, with_json=True))
-        self.is_legacy = config.class_name == GEMMA or self.config.flag("legacy", True)
-        self.has_prefix = self.config.flag("add_prefix_space", True)
-        self._pieces = self.model if self.is_legacy else without_prefix(self.model)
-        self.added = added_tokens(self.model, self.config)
-        self._ids = {token.content: number for number, token in self.added.items()}
-        self._special = {t.content for t in (*self.config.special.values(), *self.config.more)}
-        self._split = _splitting(self._ids)
-
-    def _own_tokens(self) -> dict[str, str]:
-        model = self.model
-        own = {
-            "bos_token": model.bos_id(),
-            "eos_token": model.eos_id(),
-            "unk_token": model.unk_id(),
+    def __init__(self, path: Path) -> None:
+        config = read_table(path.parent / CONFIG)
+        self.model = _opened(path)
+        own = dict(zip(_SPECIAL, self._own_ids(), strict=True))
+        special = {
+            key: self.model.id_to_piece(number) for key, number in own.items() if number >= 0
         }
-        return {key: model.id_to_piece(number) for key, number in own.items() if number >= 0}
+        special |= {key: _text(config[key]) for key in _SPECIAL if config.get(key)}
+        template = config.get("chat_template")
+        file = path.with_name("chat_template.jinja")
+        template = file.read_text(encoding="utf-8") if file.exists() else template
+        super().__init__(str(path.parent), special, template)
+        _check(self, path, config)
+        self._ids = {text: int(self.model.piece_to_id(text)) for text in special.values()}
+        texts = sorted(self._ids, key=len, reverse=True)
+        self._split = re.compile(f"({'|'.join(map(re.escape, texts))})")
+        is_known = str(config.get("tokenizer_class")).startswith(("Llama", "Gemma"))
+        self._says_bos = bool(config.get("add_bos_token", is_known))
+
+    def _own_ids(self) -> tuple[int, int, int]:
+        return self.model.bos_id(), self.model.eos_id(), self.model.unk_id()
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return each text's ids, as training did it."""
-        return [self._encode(self._parts(self._prefixed(text))) for text in texts]
+        return [self._encode(text) for text in texts]
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = []
+        for number, part in enumerate(self._split.split(text)):
+            ids += [self._ids[part]] if number % 2 else self.model.encode(part)
+        return ids
 
     def encode_documents(self, texts: Sequence[str]) -> list[EncodedText]:
         """Return the tokens of documents, in which special tokens are ordinary text."""
-        return [EncodedText(self._encode([self._prefixed(text)]), None) for text in texts]
-
-    def _prefixed(self, text: str) -> str:
-        if self.is_legacy or not text:
-            return text
-        text = text.replace(_SPACE, " ")
-        return f"{_SPACE}{text}" if self.has_prefix else text
-
-    def _parts(self, text: str) -> list[str | int]:
-        """Return the ids of added tokens, and the texts between them; tokens may take blanks beside them."""
-        if self._split is None:
-            return [text]
-        parts: list[str | int] = [
-            self._ids[part] if number % 2 else part
-            for number, part in enumerate(self._split.split(text))
-        ]
-        for place in range(1, len(parts), 2):
-            self._take_beside(parts, place)
-        return parts
-
-    def _take_beside(self, parts: list[str | int], place: int) -> None:
-        number = parts[place]
-        assert isinstance(number, int)
-        token, left, right = self.added[number], parts[place - 1], parts[place + 1]
-        assert isinstance(left, str)
-        assert isinstance(right, str)
-        if token.rstrip:
-            parts[place + 1] = right.lstrip()
-        if token.lstrip:
-            parts[place - 1] = left.rstrip()
-
-    def _encode(self, parts: Sequence[str | int]) -> list[int]:
-        ids: list[int] = []
-        spelled: list[int] = []  # ids of text, without those of added tokens
-        for part in parts:
-            if isinstance(part, int):
-                ids.append(part)
-            else:
-                encoded = self._encode_part(part)
-                ids += encoded
-                spelled = spelled or encoded
-        is_text = len(spelled) > 1
-        return ids if self.is_legacy else self._without_blank(ids, is_text=is_text)
-
-    def _without_blank(self, ids: list[int], *, is_text: bool) -> list[int]:
-        """Take off a blank before a special token: the prefix of a text that begins with the token.
-
-        Args:
-            is_text: Whether the second one is no added token but text, which may be unknown.
-        """
-        second = self.added.get(ids[1]) if len(ids) > 1 else None
-        if ids[:1] != [self._blank] or second is None or second.content not in self._special:
-            return ids
-        return ids if is_text and ids[1] == self.model.unk_id() else ids[1:]
-
-    @cached_property
-    def _blank(self) -> int:
-        return int(self.model.piece_to_id(_SPACE))
-
-    def _encode_part(self, text: str) -> list[int]:
-        """Encode a text between added tokens.
-
-        Without its prefix, SentencePiece would strip the first blank. So transformers encodes such a text
-        behind the unknown token's name, and takes off as many tokens as that has by itself.
-        """
-        if not text:
-            return []
-        if self.is_legacy or not text.startswith((_SPACE, " ")):
-            return list(self._pieces.encode(text))
-        before = self.config.special.get("unk_token")
-        name = before.content if before else ""
-        ids, count = self._pieces.encode(name + text), len(self._pieces.encode(name))
-        return list(ids[count:] if len(ids) >= count else ids)
+        return [EncodedText(list(self.model.encode(text)), None) for text in texts]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids from the beginning of a text on."""
         texts: list[str] = []
         run: list[int] = []
+        names = {number: text for text, number in self._ids.items()}
         for number in ids:
-            if number in self.added:
-                texts += [self._decode_part(run, is_first=not texts), self.added[number].content]
+            if number in names:
+                texts += [self.model.decode(run), names[number]]
                 run = []
             elif 0 <= number < self.model.get_piece_size():
                 run.append(number)
-        return "".join([*texts, self._decode_part(run, is_first=not texts)])
-
-    def _decode_part(self, ids: list[int], *, is_first: bool) -> str:
-        if not ids:
-            return ""
-        text = str(self._pieces.decode(ids))
-        has_blank = self._pieces.id_to_piece(ids[0]).startswith(_SPACE)
-        if not self.is_legacy and self.has_prefix and is_first and has_blank:
-            return text.removeprefix(" ")
-        return text
+        return "".join([*texts, self.model.decode(run)])
 
     def token_id(self, token: str) -> int | None:
         """Return the id of a token; None if the vocabulary does not have it."""
-        if token in self._ids:
-            return self._ids[token]
         number = int(self.model.piece_to_id(token))
         return number if self.model.id_to_piece(number) == token else None
 
     def vocabulary(self) -> dict[str, int]:
         """Return all tokens with their ids."""
-        pieces = {self.model.id_to_piece(n): n for n in range(self.model.get_piece_size())}
-        return {**pieces, **self._ids}
+        return {self.model.id_to_piece(n): n for n in range(self.model.get_piece_size())}
 
     def behaviour(self) -> object:
-        """Return the model, its added tokens and the rules around it."""
-        return {
-            "sentencepiece": self.model.serialized_model_proto().hex(),
-            "added": {str(number): repr(token) for number, token in self.added.items()},
-            "special": sorted(self._special),
-            "rules": [self.is_legacy, self.has_prefix],
-        }
+        """Return the model, and which of its tokens are recognized in a text."""
+        return {"sentencepiece": self.model.serialized_model_proto().hex(), "special": self._ids}
 
     def byte_lengths(self) -> list[int]:
         """Return the UTF-8 bytes of each token, by id: `▁` is a blank, and `<0x0A>` one byte."""
-        lengths = [0] * self.rows
-        for piece, number in self.vocabulary().items():
-            is_byte = number not in self.added and self.model.is_byte(number)
-            lengths[number] = 1 if is_byte else len(piece.replace(_SPACE, " ").encode())
-        return lengths
+        return [
+            1 if self.model.is_byte(number) else len(piece.replace("▁", " ").encode())
+            for piece, number in self.vocabulary().items()
+        ]
 
     @property
     def unknown_id(self) -> int | None:
@@ -197,14 +109,13 @@ class PieceTokenizer(LoadedTokenizer):
 
     @property
     def whole_tokens(self) -> frozenset[int]:
-        """Ids of the tokens that are recognized in a text as a whole, special ones among them."""
-        return frozenset(self.added)
+        """Ids of the tokens that are recognized in a text as a whole."""
+        return frozenset(self._ids.values())
 
     @property
     def adds_bos(self) -> bool:
         """Whether its own files, or else its class, say that BOS is put before each text."""
-        says = self.config.flag("add_bos_token", self.config.class_name in DEFAULTS)
-        return says and self.bos_token_id is not None
+        return self._says_bos and self.bos_token_id is not None
 
     @property
     def decodes_anywhere(self) -> bool:
@@ -212,7 +123,39 @@ class PieceTokenizer(LoadedTokenizer):
         return False
 
 
-def _splitting(ids: dict[str, int]) -> re.Pattern[str] | None:
-    """Return a pattern that finds added tokens, of several at one place the longest."""
-    texts = sorted(ids, key=len, reverse=True)
-    return re.compile(f"({'|'.join(map(re.escape, texts))})") if texts else None
+def _opened(path: Path) -> sentencepiece.SentencePieceProcessor:
+    try:
+        model = sentencepiece.SentencePieceProcessor(model_file=str(path))
+        if model.get_piece_size() > 0:
+            return model
+    except (RuntimeError, OSError):
+        pass
+    raise SourceError(f"{path}: is no SentencePiece model; copy the tokenizer again")
+
+
+def _text(token: Any) -> str:
+    """Return the text of a token, which may be an object with its flags."""
+    return str(token.get("content") if isinstance(token, dict) else token)
+
+
+def _check(tokenizer: PieceTokenizer, path: Path, config: dict[str, Any]) -> None:
+    """Refuse what a SentencePiece model alone does not decide."""
+    name = config.get("tokenizer_class")
+    added = [_text(one) for one in (config.get("added_tokens_decoder") or {}).values()]
+    for key in ("additional_special_tokens", "extra_special_tokens"):
+        added += map(_text, config.get(key) or ())
+    added += read_table(path.with_name("added_tokens.json"))
+    added += tokenizer.special.values()
+    known = set(tokenizer.special.values())
+    reasons = {
+        f"its class {name} may shift ids": str(name).removesuffix("Fast") not in map(str, _CLASSES),
+        "sentencepiece.bpe.model is of a class that shifts ids": "bpe" in path.name and not name,
+        "`legacy: false` has rules of its own": config.get("legacy") is False,
+        "it has tokens that its model has not": any(tokenizer.token_id(t) is None for t in added),
+        "it has added tokens": not set(added) <= known,
+    }
+    if reason := next((reason for reason, holds in reasons.items() if holds), None):
+        raise SourceError(
+            f"tokenizer {path.parent}: {path.name} alone does not give its ids, as {reason}; supply a "
+            "tokenizer.json, and set `use_fast: true`"
+        )

@@ -1,144 +1,111 @@
 """Check that a tokenizer does to some texts what the library does that made the training data.
 
-Ids are compared with those of `tokenizers` reading tokenizer.json, or of SentencePiece reading its model,
-and with ids that the user gives. An answer behind a prompt must be decoded as it was. The report is stored
-beside the tokenizer.
+Ids are compared with those of `tokenizers` reading tokenizer.json, or of SentencePiece reading its model.
+An answer behind a prompt must be decoded as it was. The report is stored beside the tokenizer.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
+import tokenizers
 
 from evaluation.errors import SourceError
 from evaluation.tokenizers.base import LoadedTokenizer
-from evaluation.tokenizers.check_texts import ANSWERS, PROMPTS, OwnText, texts_with
 from evaluation.tokenizers.encoding import encode_pairs
-from evaluation.tokenizers.fast import FastTokenizer, read_json
 from evaluation.tokenizers.files import TOKENIZER_JSON, find_pieces
 from evaluation.tokenizers.pieces import PieceTokenizer
 
 REPORT = "self_check.json"
 
-Encode = Callable[[str], list[int]]
+TEXTS = (
+    "",
+    "a",
+    "Hello world",
+    " Hello",
+    "the quick brown fox; Don't panic!",
+    *(f"{' ' * count}return x" for count in range(1, 9)),
+    "\tif x:\n\t\treturn [1, 2]",
+    "def f(x):\n    if x:\n        return 1\n",
+    "one\ntwo\r\nthree\n\n\nfour",
+    "1234567890 3.14159 2,048 0x1F",
+    "🦊 👩‍👩‍👧‍👦 🇩🇪",
+    "日本語のテキスト 中文文本",
+    "مرحبا بالعالم",
+    "e\u0301 a\u0308 \u00e9 \u00e4",
+    "ﬁ ① ½ Å K",
+    "trailing  ",
+    "  both ends  ",
+    "<|im_start|>user\nhi there<|im_end|>\n<|im_start|>assistant\n",
+    "[INST] hi [/INST]",
+    "a\u00a0b\u200bc\u3000d",
+    "x = {'a': [1, 2]}  # comment",
+)
+"""Texts that tokenizers treat differently; some with BOS and EOS in them are added."""
 
-_SHOWN = 24
-"""Ids that a message shows."""
+ANSWERS = (" Paris", "Paris", "    return x + 1\n", "\n\n  x", "日本 🦊", "\tx\r\n", "  two")
+PROMPTS = ("def f(x):\n", "Question: who?\nAnswer:", "日本語 🦊", "a")
+"""Answers that are decoded behind a prompt."""
 
 
-def self_check(
-    tokenizer: LoadedTokenizer, folder: Path, own_texts: Sequence[OwnText] = ()
-) -> dict[str, Any]:
+def self_check(tokenizer: LoadedTokenizer, folder: Path) -> dict[str, Any]:
     """Return the report: `reference`, each text with its ids under `texts`, and `remarks`.
 
     Raises:
         SourceError: When ids or an answer differ; it names the first text.
     """
-    texts = [*_texts(tokenizer), *(own_text.text for own_text in own_texts)]
+    ends = [t for key in ("bos_token", "eos_token") if (t := tokenizer.special.get(key))]
+    texts = [*TEXTS, *(text for end in ends for text in (f"{end}Hello", f"Hello {end} x{end}\n"))]
     ids = dict(zip(texts, tokenizer.encode(texts), strict=True))
-    for own_text in own_texts:
-        if own_text.ids is not None and ids[own_text.text] != list(own_text.ids):
-            remedy = "correct the line, or name the tokenizer that gives these ids"
-            raise _difference(
-                tokenizer,
-                own_text.text,
-                ids[own_text.text],
-                list(own_text.ids),
-                own_text.place,
-                remedy,
+    if isinstance(tokenizer, PieceTokenizer):
+        who, remarks = f"SentencePiece {version('sentencepiece')}", list[str]()
+        plain = _without_whole(tokenizer, ids)
+        theirs = {text: list(tokenizer.model.encode(text)) for text in plain}
+    else:
+        who = f"tokenizers {version('tokenizers')} reading {TOKENIZER_JSON}"
+        raw = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER_JSON))
+        raw.no_truncation()
+        theirs = {text: raw.encode(text, add_special_tokens=False).ids for text in ids}
+        remarks = list(_other_model(tokenizer, folder, ids))
+    for text, expected in theirs.items():
+        if ids[text] != expected:
+            raise SourceError(
+                f"tokenizer {tokenizer.name_or_path}: {text!r} becomes {_shown(ids[text])} here, but "
+                f"{_shown(expected)} by {who}; write the tokens that only tokenizer_config.json has into "
+                "`added_tokens` of tokenizer.json, too, or copy the tokenizer again"
             )
-    reference, remarks = _compare(tokenizer, folder, ids)
     _check_answers(tokenizer)
-    return {
-        "reference": reference,
-        "texts": [{"text": text, "ids": ids[text]} for text in ids],
-        "remarks": remarks,
-    }
-
-
-def check_again(tokenizer: LoadedTokenizer, report: Mapping[str, Any]) -> None:
-    """Compare a loaded tokenizer with the report that prefill stored.
-
-    Raises:
-        SourceError: When a text has other ids now.
-    """
-    rows = report["texts"]
-    encoded = tokenizer.encode([row["text"] for row in rows])
-    for row, ids in zip(rows, encoded, strict=True):
-        if ids != row["ids"]:
-            remedy = "install the packages of locks/requirements.lock again, or run prefill anew"
-            raise _difference(tokenizer, row["text"], ids, row["ids"], "prefill", remedy)
+    rows = [{"text": text, "ids": ids[text]} for text in ids]
+    return {"reference": who, "texts": rows, "remarks": remarks}
 
 
 def bos_remark(tokenizer: LoadedTokenizer, prepend_bos: bool) -> str | None:
     """Return what to write if a tokenizer's own files and `prepend_bos` disagree; None if they agree."""
     if tokenizer.adds_bos == prepend_bos or tokenizer.bos_token_id is None:
         return None
-    bos = tokenizer.config.variables.get("bos_token")
     does = "puts" if tokenizer.adds_bos else "does not put"
     other, same = str(tokenizer.adds_bos).lower(), str(prepend_bos).lower()
     return (
-        f"tokenizer {tokenizer.name_or_path} {does} {bos} before each text by itself, but "
-        f"`tokenizer.prepend_bos` is {same}: if training did as the tokenizer does, write `prepend_bos: "
-        f'{other}`; if not, keep it, and write `"add_bos_token": {same}` into tokenizer_config.json'
-    )
-
-
-def _texts(tokenizer: LoadedTokenizer) -> list[str]:
-    keys = ("bos_token", "eos_token")
-    return texts_with([t for key in keys if (t := tokenizer.config.variables.get(key))])
-
-
-def _difference(
-    tokenizer: LoadedTokenizer, text: str, ours: list[int], theirs: list[int], who: str, remedy: str
-) -> SourceError:
-    return SourceError(
-        f"tokenizer {tokenizer.name_or_path}: {text!r} becomes {_shown(ours)} here, but {_shown(theirs)} by "
-        f"{who}; {remedy}"
+        f"tokenizer {tokenizer.name_or_path} {does} {tokenizer.special['bos_token']} before each text by "
+        f"itself, but `tokenizer.prepend_bos` is {same}: if training did as the tokenizer does, write "
+        f'`prepend_bos: {other}`; if not, write `"add_bos_token": {same}` into tokenizer_config.json'
     )
 
 
 def _shown(ids: list[int]) -> str:
-    more = f" … {len(ids)} ids" if len(ids) > _SHOWN else ""
-    return f"[{', '.join(map(str, ids[:_SHOWN]))}{more}]"
+    more = f" … {len(ids)} ids" if len(ids) > 24 else ""
+    return f"[{', '.join(map(str, ids[:24]))}{more}]"
 
 
-def _compare(
-    tokenizer: LoadedTokenizer, folder: Path, ids: Mapping[str, list[int]]
-) -> tuple[str, list[str]]:
-    """Return the name of the library that ids were compared with, and remarks on differences that count."""
-    if isinstance(tokenizer, FastTokenizer):
-        return _compare_json(tokenizer, folder, ids)
-    assert isinstance(tokenizer, PieceTokenizer)
-    return _compare_pieces(tokenizer, ids)
-
-
-def _compare_json(
-    tokenizer: FastTokenizer, folder: Path, ids: Mapping[str, list[int]]
-) -> tuple[str, list[str]]:
-    path = folder / TOKENIZER_JSON
-    if not path.exists():
-        return "vocab.json and merges.txt alone, as GPT-2 reads them", []
-    raw = read_json(path)
-    raw.no_truncation()
-    raw.no_padding()
-    who = f"tokenizers {version('tokenizers')} reading {TOKENIZER_JSON}"
-    for text, ours in ids.items():
-        theirs = raw.encode(text, add_special_tokens=False).ids
-        if ours != theirs:
-            added = ", ".join(repr(token) for token in tokenizer.added_by_config)
-            remedy = (
-                f"the reason is that tokenizer_config.json has the tokens {added}: write them into "
-                "`added_tokens` of tokenizer.json, too, or delete them there"
-            )
-            raise _difference(tokenizer, text, ours, theirs, who, remedy)
-    return who, list(_other_model(tokenizer, folder, ids))
+def _without_whole(tokenizer: LoadedTokenizer, ids: Mapping[str, list[int]]) -> list[str]:
+    """Return the texts in which no token is recognized as a whole."""
+    return [text for text, found in ids.items() if not tokenizer.whole_tokens.intersection(found)]
 
 
 def _other_model(
-    tokenizer: FastTokenizer, folder: Path, ids: Mapping[str, list[int]]
+    tokenizer: LoadedTokenizer, folder: Path, ids: Mapping[str, list[int]]
 ) -> Iterator[str]:
     """Yield a remark if a SentencePiece model in the folder gives other ids than tokenizer.json."""
     path = find_pieces(folder)
@@ -148,43 +115,13 @@ def _other_model(
         model = sentencepiece.SentencePieceProcessor(model_file=str(path))
     except (RuntimeError, OSError):  # such as tiktoken's vocabulary: not read, so no fault of it
         return
-    texts = list(_without_added(tokenizer, ids))
+    texts = _without_whole(tokenizer, ids)
     others = [text for text in texts if model.encode(text) != ids[text]]
     if others:
         yield (
             f"{TOKENIZER_JSON} and {path.name} give other ids for {len(others)} of {len(texts)} "
-            f"texts, first for {others[0]!r} ({_shown(ids[others[0]])} and "
-            f"{_shown(model.encode(others[0]))}); if training used the latter, set "
-            "`tokenizer.use_fast: false`"
+            f"texts, first for {others[0]!r}; if training used the latter, set `tokenizer.use_fast: false`"
         )
-
-
-def _compare_pieces(
-    tokenizer: PieceTokenizer, ids: Mapping[str, list[int]]
-) -> tuple[str, list[str]]:
-    who = f"SentencePiece {version('sentencepiece')} reading its model"
-    texts = list(_without_added(tokenizer, ids))
-    theirs = {text: list(tokenizer.model.encode(text)) for text in texts}
-    others = [text for text in texts if theirs[text] != ids[text]]
-    if not others:
-        return who, []
-    first = others[0]
-    if tokenizer.is_legacy:
-        remedy = "copy the tokenizer again"
-        raise _difference(tokenizer, first, ids[first], theirs[first], who, remedy)
-    return who, [
-        f"{len(others)} of {len(texts)} texts are encoded as transformers 4 does, not as "
-        f"SentencePiece itself, first {first!r} ({_shown(ids[first])}, not {_shown(theirs[first])}); "
-        "if training used SentencePiece "
-        'itself, write `"legacy": true` into tokenizer_config.json'
-    ]
-
-
-def _without_added(tokenizer: LoadedTokenizer, texts: Mapping[str, list[int]]) -> Iterator[str]:
-    """Yield the texts in which no added token is recognized."""
-    for text, ids in texts.items():
-        if not tokenizer.whole_tokens.intersection(ids):
-            yield text
 
 
 def _check_answers(tokenizer: LoadedTokenizer) -> None:

@@ -64,7 +64,7 @@ def slow_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     folder = tmp_path_factory.mktemp("slow")
     (folder / "tokenizer.model").write_bytes(model.getvalue())
-    names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "legacy": False}
+    names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
     config = names | {"tokenizer_class": "LlamaTokenizer"}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
     return folder

@@ -19,7 +19,6 @@ def make_plan(
     sequence_length: int = 16,
     use_fast: bool = True,
     prepend_bos: bool = False,
-    check_texts: Path | None = None,
     **suite: Any,
 ) -> StagePlan:
     """The plan of a stage with one suite, of which the last arguments are the keys."""
@@ -30,8 +29,6 @@ def make_plan(
         "tokenizer": {"name": str(tokenizer), "use_fast": use_fast, "prepend_bos": prepend_bos},
         "mirrors": mirrors or {},
     }
-    if check_texts is not None:
-        content["tokenizer"] |= {"check_texts": str(check_texts)}
     config = validate_config(content, "the test")
     assert config.tokenizer
     return StagePlan(

@@ -1,7 +1,5 @@
 """Tokenizers that are damaged are named, and no code that comes with one, or a model, is ever run."""
 
-import ast
-import functools
 import json
 import shutil
 from collections.abc import Callable
@@ -18,7 +16,6 @@ from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.tokenizers.loading import load_tokenizer
 from tests.checkpoints.huggingface import SIZES, save_model
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint
-from tests.conftest import ROOT
 from tests.prefill.plans import make_plan
 
 CODE = """
@@ -100,32 +97,3 @@ def test_a_known_kind_is_read_without_its_code(
     folder = Path(shutil.copytree(slow_folder, tmp_path / "slow"))
     load_tokenizer(trap(folder, marker, "tokenizer_config.json"), use_fast=False)
     assert not marker.exists()
-
-
-OPENS = ("from_pretrained", "torch.load", "from_config", "pickle.load", "pickle.loads")
-
-
-@functools.cache
-def calls() -> list[tuple[str, ast.Call]]:
-    """Every call of `from_pretrained` or `torch.load` in what is run."""
-    found = []
-    for room in ("evaluation", "benchmarks", "demo"):
-        for path in sorted((ROOT / room).rglob("*.py")):
-            text = path.read_text()
-            if not any(f"{name.rpartition('.')[2]}(" in text for name in OPENS):
-                continue  # to parse all takes seconds of every worker
-            for node in ast.walk(ast.parse(text)):
-                if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(OPENS):
-                    found.append((f"{path.relative_to(ROOT)}:{node.lineno}", node))
-    return found
-
-
-@pytest.mark.parametrize(("place", "call"), calls(), ids=[place for place, _ in calls()])
-def test_every_call_says_so(place: str, call: ast.Call) -> None:
-    given = {word.arg: ast.unparse(word.value) for word in call.keywords}
-    name = ast.unparse(call.func)
-    if name.endswith("torch.load"):
-        assert given.get("weights_only") == "True"
-    elif not name.endswith("_from_config"):  # of a configuration that was made here
-        assert name.endswith("from_pretrained"), "pickles are never opened"
-        assert given.get("trust_remote_code") == "False"

@@ -71,9 +71,8 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for folder in ("ckpts", "task_suites", "tok", "data", "hub/set"):
             (tmp_path / name / folder).mkdir(parents=True)
         (tmp_path / name / "task_suites/mine.yaml").write_text("extends: stage1_ppl_slices\n")
-        (tmp_path / name / "texts.jsonl").write_text("text\n")
     mirrors = {"a/b": "data", "c/d": "../study/hub"}
-    content = {**CONTENT, "tokenizer": {"name": "tok", "check_texts": "texts.jsonl"}}
+    content = {**CONTENT, "tokenizer": {"name": "tok"}}
     path = tmp_path / "study" / "config.yaml"
     path.write_text(yaml.safe_dump({**content, "mirrors": mirrors}))
     monkeypatch.chdir(tmp_path / "study")
@@ -90,8 +89,7 @@ def test_the_copy_of_a_run_means_the_same_from_any_folder(
     elsewhere = load_config(copy)
     paths = [elsewhere.results, elsewhere.cache, elsewhere.suites, *elsewhere.mirrors.values()]
     paths += [elsewhere.stages["one"].checkpoints, elsewhere.tokenizer.name]
-    paths.append(elsewhere.tokenizer.check_texts)
-    names = ["results", "cache", "task_suites", "data", "hub", "ckpts", "tok", "texts.jsonl"]
+    names = ["results", "cache", "task_suites", "data", "hub", "ckpts", "tok"]
     assert [Path(path).resolve() for path in paths] == [study.parent / name for name in names]
     assert elsewhere.folders == (str(study.parent),)
     plan, other = (plan_stage(one, "one") for one in (config, elsewhere))

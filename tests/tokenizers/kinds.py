@@ -70,21 +70,10 @@ _LLAMA = {**_SPECIAL, "tokenizer_class": "LlamaTokenizer", "chat_template": CHAT
 
 PIECES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "llama": ({}, {**_LLAMA, "legacy": True}),
-    "llama, not legacy": ({}, {**_LLAMA, "legacy": False, "added_tokens_decoder": added(*TURNS)}),
-    "llama, legacy, with turns": ({}, {**_LLAMA, "added_tokens_decoder": added(*TURNS)}),
-    "llama, no prefix": ({}, {**_LLAMA, "legacy": False, "add_prefix_space": False}),
-    "no dummy prefix": ({"add_dummy_prefix": False}, {**_LLAMA, "legacy": True}),
+    "no dummy prefix": ({"add_dummy_prefix": False}, _LLAMA),
     "gemma": ({"add_dummy_prefix": False}, {**_SPECIAL, "tokenizer_class": "GemmaTokenizer"}),
     "unigram": ({"model_type": "unigram", "vocab_size": 340}, {**_LLAMA, "legacy": True}),
-    "unigram, not legacy": (
-        {"model_type": "unigram", "vocab_size": 340},
-        {**_LLAMA, "legacy": False, "added_tokens_decoder": added(*TURNS, first=340)},
-    ),
     "no byte fallback": ({"byte_fallback": False, "vocab_size": 150}, {**_LLAMA, "legacy": True}),
-    "user's symbols": (
-        {"user_defined_symbols": [*TURNS, "\n", "\t"]},
-        {**_LLAMA, "legacy": False, "additional_special_tokens": list(TURNS)},
-    ),
     "no class": ({}, {}),
 }
 """Options of the training, and tokenizer_config.json, of SentencePiece models."""

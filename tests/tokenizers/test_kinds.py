@@ -11,16 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.scoring.answers import StopSearch, stopping_with
-from evaluation.settings.verifiers import Program
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.loading import load_tokenizer
-from evaluation.verification.registry import verify
 from tests.tokenizers.kinds import JSON, PIECES, TURNS
-from tests.verification.sandbox.references import needs_sandbox
 
-LIKE_PIECES = [  # those whose ids are those of SentencePiece itself
-    name for name in PIECES if name not in ("llama, no prefix", "user's symbols")
-]
 KEEPS_ANY_TEXT = ("gpt2", "gemma.json", "llama", "no dummy prefix", "gemma", "unigram", "no class")
 characters = st.characters(exclude_categories=["Cs"])
 any_text = st.text(st.one_of(characters, st.sampled_from(" \n\t  x1é日🦊")), max_size=40).filter(
@@ -34,8 +28,18 @@ def loaded(folder: Path) -> LoadedTokenizer:
     return load_tokenizer(folder, use_fast=True)
 
 
+@cache
+def raw(folder: Path) -> tokenizers.Tokenizer:
+    return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+@cache
+def pieces(folder: Path) -> sentencepiece.SentencePieceProcessor:
+    return sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
+
+
 @pytest.mark.parametrize("kind", JSON)
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=100)
 @given(text=any_text, turn=st.booleans())
 def test_ids_of_a_json_are_those_of_the_file(
     kinds: dict[str, Path], kind: str, text: str, turn: bool
@@ -45,34 +49,25 @@ def test_ids_of_a_json_are_those_of_the_file(
     assert ours.encode([text]) == [raw(kinds[kind]).encode(text, add_special_tokens=False).ids]
 
 
-@cache
-def raw(folder: Path) -> tokenizers.Tokenizer:
-    return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-
-
-@pytest.mark.parametrize("kind", LIKE_PIECES)
-@settings(deadline=None, max_examples=1000)
+@pytest.mark.parametrize("kind", PIECES)
+@settings(deadline=None, max_examples=100)
 @given(text=any_text)
 def test_ids_of_a_model_are_those_of_sentencepiece(
     kinds: dict[str, Path], kind: str, text: str
 ) -> None:
-    if "not legacy" in kind:
-        text = text.replace("▁", " ")  # as transformers does first
-    ours = loaded(kinds[kind])
-    assert ours.encode([text]) == [list(pieces(kinds[kind]).encode(text))]
+    ours, model = loaded(kinds[kind]), pieces(kinds[kind])
+    assert ours.encode([text]) == [list(model.encode(text))]
     assert [one.ids for one in ours.encode_documents([text])] == ours.encode([text])
-
-
-@cache
-def pieces(folder: Path) -> sentencepiece.SentencePieceProcessor:
-    return sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
+    begun = f"{ours.special['bos_token']}{text}"
+    assert ours.encode([begun]) == [[model.bos_id(), *model.encode(text)]]
+    assert ours.encode_documents([begun])[0].ids == list(model.encode(begun))
 
 
 NOT_KEPT = {ord("▁"): " ", 0: "", 0xFFFD: ""}
 
 
 @pytest.mark.parametrize("kind", KEEPS_ANY_TEXT)
-@settings(deadline=None, max_examples=1000)
+@settings(deadline=None, max_examples=100)
 @given(text=any_text, answer=any_text)
 def test_any_text_is_given_back(kinds: dict[str, Path], kind: str, text: str, answer: str) -> None:
     """But for the sign of a broken character, at which a prompt or answer may end."""
@@ -87,10 +82,6 @@ def test_any_text_is_given_back(kinds: dict[str, Path], kind: str, text: str, an
 
 PROMPT = "def total(values):"
 BODY = "\n    result = 0\n    for value in values:\n        result += value\n    return result\n"
-HUMAN_EVAL = {
-    "tests": "def check(candidate):\n    assert candidate([1, 2]) == 3\n",
-    "entry_point": "total",
-}
 KEEPS_LAYOUT = [kind for kind in (*PIECES, *JSON) if kind != "no byte fallback"]
 
 
@@ -104,12 +95,11 @@ def divided(
     return ids[:end], ids[end:], (prompt + answer)[len(tokenizer.decode(ids[:end])) :]
 
 
-@needs_sandbox
 @pytest.mark.parametrize("kind", KEEPS_LAYOUT)
 def test_a_program_known_by_heart_is_read_as_it_was_written(
     kinds: dict[str, Path], kind: str
 ) -> None:
-    """Its text and its stop string, token by token, as generation sees them; and it runs."""
+    """Its text and its stop string, token by token, as generation sees them."""
     ours = loaded(kinds[kind])
     before, ids, text = divided(ours, PROMPT, f"{BODY}print(1)")
     stopping = stopping_with(ours, (), ("\nprint",))
@@ -119,13 +109,6 @@ def test_a_program_known_by_heart_is_read_as_it_was_written(
     answer = stopping.answer(before, tokens, "length")
     assert answer.text == text.partition("\nprint")[0]
     assert answer.stop_reason == "stop_string"
-    human_eval = {**HUMAN_EVAL, "prefix": f"{PROMPT}{BODY}print(1)".removesuffix(text)}
-    assert verify(Program(kind="program"), human_eval, answer.text).credit == 1.0
-
-
-@pytest.mark.parametrize("kind", KEEPS_LAYOUT)
-def test_a_blank_at_the_beginning_stops_an_answer(kinds: dict[str, Path], kind: str) -> None:
-    ours = loaded(kinds[kind])
     before, ids, text = divided(ours, "Answer: the", " fox jumps")
     search = StopSearch(stopping_with(ours, (), (text.partition("x")[0],)), before)
     assert any(search.reached(ids[: n + 1]) for n in range(len(ids)))
