@@ -45,7 +45,7 @@ test: $(TESTED) $(SCRIPTS)  ## what every change must pass: linters and tests, i
 	    $(MAKE) --no-print-directory pytest || code=$$?; \
 	    wait $$linting || code=$$?; cat .cache/lint/said.txt; exit $$code
 
-test-long: $(TESTED) .triton/.complete  ## by hand, hours: tests marked long (Slurm, vLLM, Nanotron, all model classes), histories
+test-long: $(TESTED)  ## by hand, hours: tests marked long (Slurm, vLLM, Nanotron, all model classes), histories
 	@code=0; EVAL_FULL=1 $(PYTEST) -m long || code=$$?; \
 	    python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json || code=$$?; \
 	    python -W ignore -m tests.histories || code=$$?; exit $$code
@@ -93,7 +93,7 @@ docs: .venv-docs/.complete  ## the documentation as a site, in .cache/site; a br
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build 2>&1 | { grep -v '^INFO' || true; }
 
 clean:  ## remove the environments, the demo and all caches
-	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-vllm .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-docs .venv-lighteval .venv-lm-eval .venv-vllm .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV): locks/requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
@@ -110,10 +110,6 @@ $(TOOLS): locks/dev.lock $(VENV)
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
 	    -r locks/requirements.lock -r locks/bench.lock
-	@touch $@
-
-.triton/.complete:
-	$(PYTHON) -m pip install --quiet --no-compile --no-deps --disable-pip-version-check --target .triton triton==3.7.1
 	@touch $@
 
 # Each provider has its own environment: their packages conflict with ours and with each other's.

@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # it imports torch, which a verifier's process has no memory 
 ON_CLUSTER = "tests/slurm/"
 
 LONG = (
-    "tests/benchmarks/test_kernels.py",
     "tests/bridge/test_decisions.py::test_a_planted_gain[22]",
     "tests/bridge/test_decisions.py::test_a_planted_loss_of_just_the_margin[22]",
     "tests/bridge/test_decisions.py::test_a_planted_loss_of_just_the_margin[6]",
@@ -25,8 +24,6 @@ LONG = (
     "tests/bridge/test_decisions.py::test_steps_that_fall_short_of_different_objectives",
     "tests/checkpoints/test_real_nanotron.py",
     "tests/histories/test_killed.py::test_verification",
-    "tests/install/test_runs.py::test_a_cluster_without_slurm",
-    "tests/install/test_runs.py::test_in_an_image",
     "tests/reporting/test_design_case.py",
     "tests/scoring/test_families.py::test_every_class",
     "tests/scoring/vllm/test_real_vllm.py",

@@ -1,26 +1,26 @@
 """Files that are there whole or not at all."""
 
 import errno
+import gzip
 import json
 import os
 import socket
-import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from evaluation.errors import OutputError
 from evaluation.files import (
     atomic_path,
     fingerprint,
+    load_json,
+    read_json,
+    read_lines,
     unordered,
     write_json,
     write_jsonl,
-    write_parquet,
-    write_text,
 )
 
 
@@ -76,36 +76,6 @@ def test_a_file_or_link_stays_until_it_is_replaced_whole(
     assert {path.name for path in tmp_path.iterdir()} == before.keys()
 
 
-NAMES = ["a+b.json", "[a]*?.json", " ", "-", "a\nb", ".hidden"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_names_of_every_kind(tmp_path: Path, name: str) -> None:
-    """What a killed writer left of each goes."""
-    path = tmp_path / "[folder]*" / name
-    with atomic_path(path) as temporary:
-        temporary.write_text("whole")
-        hidden = temporary.name
-    left = path.parent / hidden.replace(f"+{os.getpid()}+", "+4194305+")
-    left.write_text("half")
-    os.utime(left, (time.time() - 3600,) * 2)
-    write_text(path, "again")
-    assert path.read_text() == "again"
-    assert list(path.parent.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077, 0o002])
-def test_files_follow_the_umask(tmp_path: Path, mask: int) -> None:
-    before = os.umask(mask)
-    try:
-        write_json(tmp_path / "a.json", {})
-        write_parquet(tmp_path / "a.parquet", pa.table({"nats": [1.5]}))
-    finally:
-        os.umask(before)
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
-    assert modes == {0o666 & ~mask}
-
-
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_names_the_file(tmp_path: Path, number: int) -> None:
     def rows() -> Iterator[int]:
@@ -116,16 +86,6 @@ def test_a_full_disk_names_the_file(tmp_path: Path, number: int) -> None:
         write_jsonl(tmp_path / "rows.jsonl", rows())
     assert raised.value.filename == str(tmp_path / "rows.jsonl")
     assert not list(tmp_path.iterdir())
-
-
-def test_folders_that_cannot_be_written_to_name_the_file(tmp_path: Path) -> None:
-    """/sys takes no files, whoever asks; a file is no folder."""
-    with pytest.raises(OSError, match=r"(denied|permitted|Read-only).*/sys/result.json"):
-        write_text(Path("/sys/result.json"), "x")
-    (tmp_path / "file").touch()
-    for name in ("file/result.json", "file/deeper/result.json"):
-        with pytest.raises(OSError, match=f"'{tmp_path}/file"):
-            write_text(tmp_path / name, "x")
 
 
 def test_half_of_a_surrogate_pair_is_written_as_json_writes_it(tmp_path: Path) -> None:
@@ -150,3 +110,27 @@ def test_order_is_a_part_of_a_fingerprint_unless_it_is_taken_out() -> None:
     assert fingerprint(unordered(given)) == fingerprint(unordered(same)) == fingerprint(same)
     assert fingerprint(unordered({"a": [1, 2]})) != fingerprint(unordered({"a": [2, 1]}))
     assert fingerprint({"a": 1}) != fingerprint({"a": "1"})
+
+
+WRONG = ['{"a": 1, "a": 2}', "[" * 100_000, "{", b"\xff"]
+
+
+@pytest.mark.parametrize("line", WRONG, ids=range(len(WRONG)))
+def test_lines_that_are_no_json(line: str | bytes) -> None:
+    """Also a key that stands twice, and numbers that JSON lacks."""
+    with pytest.raises(OutputError, match=r"^a: line 3: "):
+        read_json(line.encode() if isinstance(line, str) else line, "a: line 3", OutputError)
+    assert load_json('{"a": Infinity}')["a"] == float("inf")
+    with pytest.raises(ValueError, match="NaN is not a number in JSON"):
+        load_json("NaN", finite=True)
+
+
+def test_lines_of_a_file_plain_or_gzipped(tmp_path: Path) -> None:
+    packed = gzip.compress(b"one\ntwo\n")
+    for content in (b"one\ntwo\n", packed):
+        (tmp_path / "a").write_bytes(content)
+        assert list(read_lines(tmp_path / "a", OutputError, "")) == [(1, b"one\n"), (2, b"two\n")]
+    (tmp_path / "a").write_bytes(packed[:-9])
+    for name, words in (("a", "damaged gzip data"), ("b", "no such file; give a list")):
+        with pytest.raises(OutputError, match=words):
+            list(read_lines(tmp_path / name, OutputError, "a list"))

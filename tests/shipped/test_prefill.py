@@ -2,8 +2,6 @@
 
 import functools
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -127,46 +125,3 @@ def verdicts(golds: Golds) -> list[tuple[str, float | None, str | None]]:
 
 WITHOUT_GOLDS = {"ifeval", "ifbench", "ifeval_plain", "livecodebench_v5", "livecodebench_v6"}
 """Tasks without golds."""
-
-
-def test_an_entry_that_cannot_be_made_stops_no_other(
-    tmp_path: Path,
-    mirrors: Path,
-    smollm2: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    suite = yaml.safe_load((SUITES / "stage1_cf_core.yaml").read_text())
-    tasks = {name: suite["tasks"][name] for name in ("hellaswag", "piqa", "copa", "qasc")}
-    tasks["hellaswag"]["split"] = "nowhere"
-    tasks["copa"]["context"] = "{{ premise"
-    (tmp_path / "suites").mkdir()
-    (tmp_path / "suites/some.yaml").write_text(yaml.safe_dump({"tasks": tasks}))
-    monkeypatch.setenv("SCRATCH", str(tmp_path))
-    stage = {"checkpoints": str(tmp_path / "none"), "steps": [1], "suites": ["some"]}
-    stages, suites = {"first": stage, "second": stage}, str(tmp_path / "suites")
-    config = configured(tmp_path, mirrors, smollm2, stages, suites=suites)
-    content = yaml.safe_load(config.read_text())
-    content["stages"] = stages
-    config.write_text(yaml.safe_dump(content))
-    assert main(["prefill", "--config", str(config)]) == 1
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("error: 2 entries cannot be made: tasks.")
-    assert said.count("tasks.hellaswag: ") == said.count("tasks.copa.context: not a Jinja2") == 1
-    plan = plan_stages(load_config(config))["second"]
-    for name in ("piqa", "qasc"):
-        assert (plan.cache_folder("tier3", name) / "meta.json").is_file()
-
-
-def test_the_configuration_dry_runs(
-    tmp_path: Path, mirrors: Path, smollm2: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCRATCH", str(tmp_path))
-    config = configured(tmp_path, mirrors, smollm2, {})
-    command = [sys.executable, "-m", "snakemake", "-n", "prefill", "--cores", "1", "--configfile"]
-    done = subprocess.run(
-        [*command, str(config)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    said = done.stdout + done.stderr
-    assert [tier for tier in ("slice", "task", "probes") if f"prefill_{tier}" not in said] == []

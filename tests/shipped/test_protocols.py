@@ -10,7 +10,6 @@ import pytest
 from evaluation.prefill.questions import Recipe, read_questions
 from evaluation.prefill.sources import locate_item
 from evaluation.prefill.task_prompts import read_task_prompts
-from evaluation.providers import program
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, RankedQuestion, render
 from evaluation.settings.config import Config
@@ -82,28 +81,6 @@ def test_generated(
 
 
 @pytest.mark.parametrize(
-    ("suite", "name", "provider", "theirs", "shots"), cases("shipped/equal_prompts", "programs")
-)
-def test_programs(
-    suite: str,
-    name: str,
-    provider: str,
-    theirs: str,
-    shots: int,
-    provided: Callable[[str], Provider],
-    mirrors: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(program, "_MODULE", "tests.shipped.unrefused")
-    task = generation_task(suite, name)
-    asked = {"task": theirs, "chat": task.chat, "num_fewshot": shots, "limit": 9}
-    rendered = render(provided(provider), "x", asked | {"mirrors": mirrors}, Document)
-    wanted = [line.prompt or line.messages for line in rendered.documents]
-    assert wanted
-    assert stripped(our_prompts(name, task, mirrors)) == stripped(wanted)
-
-
-@pytest.mark.parametrize(
     ("suite", "name", "template", "field"), cases("shipped/equal_prompts", "quoted")
 )
 def test_quoted(suite: str, name: str, template: str, field: str, mirrors: dict[str, str]) -> None:
@@ -122,13 +99,6 @@ def generation_task(suite: str, name: str) -> GenerationTask:
 def our_prompts(name: str, task: GenerationTask, mirrors: dict[str, str]) -> list[object]:
     origins = [one for part in locate_item(task, mirrored(mirrors)) for one in part]
     return [prompt.turns for prompt in read_task_prompts(name, task, origins).prompts]
-
-
-def stripped(prompts: Iterable[object]) -> list[str]:
-    """Return sorted texts; a chat template writes what stands around a turn."""
-    return sorted(
-        prompt if isinstance(prompt, str) else _text(prompt).rstrip() for prompt in prompts
-    )
 
 
 @pytest.mark.parametrize(

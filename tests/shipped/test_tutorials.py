@@ -67,14 +67,6 @@ def test_thinking_against_non_thinking(followed: Path) -> None:
     assert other == [text.replace("<think>", "</think>") for text in thinking]
 
 
-def test_gpqa(followed: Path) -> None:
-    assert main(["prefill", "--stage", "sft", "--task", "my_gpqa"]) == 0
-    for line in lines("tier3", "my_gpqa", "examples.jsonl"):
-        assert len(line["candidates"]) == 4
-        right = "hydrogen" if "lightest" in line["contexts"][0]["text"] else "negative"
-        assert f"\n{'ABCD'[line['gold']]}. {right}" in line["contexts"][0]["text"]
-
-
 def test_a_ranked_task(followed: Path) -> None:
     assert main(commands()[1]) == 0
     first, second = lines("tier3", "capitals", "examples.jsonl")

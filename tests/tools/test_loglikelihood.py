@@ -9,7 +9,6 @@ import pytest
 
 from tests.histories.warm import python_words, run_shell
 from tests.tools.conftest import Command, Ended, made
-from tests.workflow.world import World
 
 ROWS = [{"context_tokens": [1, 2], "continuation_tokens": [n]} for n in (3, 4, 5)]
 TEXT = "".join(json.dumps(row) + "\n" for row in ROWS)
@@ -90,25 +89,3 @@ def test_a_length_beyond_the_trained_one_is_told(
     row["continuation_tokens"] = [2, 3]
     requests.write_text(json.dumps(row) + "\n")
     ask(output, "--max-length", 1).check(1, "line 1", "more than the context window of 1")
-
-
-def test_text_and_its_tokenizer(requests: Path, ask: Ask) -> None:
-    requests.write_text('{"context": "the cat \\u0000", "continuation": " sat"}\n')
-    output = requests.parent / "out.jsonl"
-    ask(output).check(0)
-    assert json.loads(output.read_text())["context"] == "the cat \0"
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("nowhere/at/all", "no such folder"),
-        ("hf", "it has no vocabulary"),
-    ],
-)
-def test_what_holds_no_tokenizer(
-    world: World, requests: Path, ask: Ask, name: str, words: str
-) -> None:
-    requests.write_text('{"context": "the cat", "continuation": " sat"}\n')
-    ended = ask(requests.parent / "out.jsonl", "--tokenizer", world.folder / name)
-    ended.check(1, words)

@@ -1,7 +1,6 @@
 """`compare`, `status`, `deltas`, `export` and `doctor` on what is not as it should be."""
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,6 @@ import yaml
 
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.results.comparison_file import Comparison
-from evaluation.results.job_logs import last_error
 from tests.bridge.folders import make_plans, write_side
 from tests.tables import cases
 from tests.tools.conftest import Command
@@ -77,11 +75,6 @@ def test_exit_codes_of_compare(
     assert "tier3" in ended.out
 
 
-def test_what_cannot_be_tested_is_no_success(command: Command, scored: Path) -> None:
-    line = ("compare", scored / "bare", scored / "barer", "--fail-on-regression")
-    command(*line).check(1, "nothing could be tested")
-
-
 def test_a_folder_in_place_of_a_file_and_an_empty_table_are_damaged(tmp_path: Path) -> None:
     plan = make_plans(tmp_path)["first"]
     write_side(plan.step_folder(100), plan, step=100)
@@ -94,38 +87,6 @@ def test_a_folder_in_place_of_a_file_and_an_empty_table_are_damaged(tmp_path: Pa
     assert found["files"]["summary.csv"] == "damaged"
     assert not found["complete"]
     assert "summary.csv: empty" in status_table({"first": found})
-
-
-def test_an_absent_folder_of_checkpoints_is_named_by_its_key(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path)["first"]
-    folder = Path(plan.stage.checkpoints)
-    lines = status_table({"first": stage_status(plan, (100,))}).splitlines()
-    expected = f"  stages.first.checkpoints: {folder}: no such folder; correct the path, or wait"
-    assert len([line for line in lines if line.startswith(expected)]) == 1
-    folder.mkdir(parents=True)
-    found = stage_status(plan, (100,))
-    assert found["checkpoints"] is None
-    assert "no such folder" not in status_table({"first": found})
-
-
-TRACE = "Traceback (most recent call last):"
-LOGS: dict[str, tuple[bytes, str | None]] = {
-    "random": (os.urandom(5000) + b"\nerror: no \xff space\n", "no \ufffd space"),
-    "many lines": (b"line\n" * 10**6 + f"{TRACE}\n".encode(), TRACE),
-    "an error in the middle": (b"error: long ago\n" + b"line\n" * 100, None),
-    "nothing": (b"", None),
-}
-
-
-@pytest.mark.parametrize(("content", "error"), LOGS.values(), ids=LOGS)
-def test_logs_of_any_bytes(tmp_path: Path, content: bytes, error: str | None) -> None:
-    plan = make_plans(tmp_path)["first"]
-    log = plan.step_log(100)
-    log.parent.mkdir(parents=True)
-    log.write_bytes(content)
-    assert last_error(log) == error
-    state = "failed" if error else "running"
-    assert stage_status(plan, (100,))["subjects"]["100"]["files"]["tier2"] == state
 
 
 @pytest.fixture

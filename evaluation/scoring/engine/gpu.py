@@ -41,7 +41,7 @@ kinds of layers, and as many again each time that it halves its rows for lack of
 
 FLOAT32_KERNEL: FlexKernelOptions = {"BLOCK_M": 64, "BLOCK_N": 32, "num_stages": 2, "num_warps": 8}
 """Tiles of flex attention in float32: the default ones do not fit all widths of heads, or spill 14 KB a
-thread on an A100 (`benchmarks.kernels`)."""
+thread on an A100."""
 
 _UNGROUPED = torch.nn.Identity()
 """Stands for an attention whose keys have as many heads as its queries."""
