@@ -14,9 +14,9 @@ IDS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 LOGITS = torch.ones(2, 3, 320)
 
 PLACES: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "nothing": (lambda f: f / "absent", "absent: no such folder"),
-    "a file": (lambda f: made(f / "file", Path.touch), "file: a file; give"),
-    "an empty folder": (lambda f: made(f / "empty", Path.mkdir), "empty: not"),
+    "nothing": (lambda f: f / "absent", "absent: "),
+    "a file": (lambda f: made(f / "file", Path.touch), "file: "),
+    "an empty folder": (lambda f: made(f / "empty", Path.mkdir), "empty: "),
 }  # fmt: skip
 """What is there, and what is said of it as a checkpoint."""
 
