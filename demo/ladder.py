@@ -2,26 +2,24 @@
 
     python -m demo.ladder CONFIG MODEL
 
-This demonstrates the workflow; it is not training. All checkpoints add the same noise, drawn once,
-in different amounts, so that each lies on a straight line from a spoilt model to the real one. The
-first step of stage 4 is noisier than the checkpoint that it is compared with: a planted regression,
-which the bridge must find.
+This demonstrates the workflow; it is not training. All checkpoints add the same noise, drawn once, in
+different amounts, so that each lies on a straight line from a spoilt model to the real one. The first step
+of stage 4 is noisier than the checkpoint that it is compared with: a planted regression, which the bridge
+must find.
 """
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
+from transformers import PreTrainedModel
 
-from demo.nanotron_writer import import_hf
+from demo.nanotron_writer import write_checkpoint
 from demo.wheels import command_line
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.pretrained import load_pretrained
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
 
 SEED = 1
@@ -38,48 +36,30 @@ class Rung:
 
 
 LADDER = (
-    Rung("stage1", 1000, 0.22),
-    Rung("stage1", 2000, 0.18, tp=3),
-    Rung("stage2", 1000, 0.16),
+    Rung("stage1", 1000, 0.20),
+    Rung("stage2", 1000, 0.17),
     Rung("stage2", 2000, 0.14, tp=3),
-    Rung("stage3", 500, 0.08),
-    Rung("stage3", 1000, 0.05, tp=3),
-    Rung("stage4", 100, 0.09),  # the planted regression
-    Rung("stage4", 200, 0.0, tp=3),
+    Rung("stage3", 1000, 0.06),
+    Rung("stage4", 100, 0.10, tp=3),  # the planted regression
+    Rung("stage4", 200, 0.0),
 )
-
-SLOW = {1000: ("stage1", 2000), 2000: ("stage2", 1000)}
-"""Where on the ladder an ablation of stage 2 stands that learns half as fast: its checkpoints are
-links, and what they would be scored on has been."""
 
 
 def build_ladder(config: Path, model: Path) -> None:
-    """Writes every checkpoint that is not there yet where the configuration expects it."""
+    """Write every checkpoint that is not there yet where the configuration expects it."""
     plans = plan_stages(load_config(config))
-    for rung in LADDER:
+    missing = [rung for rung in LADDER if not plans[rung.stage].checkpoint(rung.step).exists()]
+    if not missing:
+        return
+    real = load_pretrained(open_checkpoint(model), torch.float32)
+    noise = draw_noise(real)
+    for rung in missing:
         plan = plans[rung.stage]
-        if not plan.checkpoint(rung.step).exists():
-            amount = f"noise {rung.noise:.2f}, tp {rung.tp}"
-            print(f"{rung.stage} step {rung.step}: {amount}", flush=True)
-            _write_rung(rung, plan, model)
-    for step, (stage, its_step) in SLOW.items():
-        link = plans["stage2_slow"].checkpoint(step)
-        if not link.is_symlink():
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(plans[stage].checkpoint(its_step).resolve())
-
-
-def _write_rung(rung: Rung, plan: StagePlan, model: Path) -> None:
-    target = Path(plan.stage.checkpoints)
-    target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target, prefix=".noisy.") as folder:
-        noisy = Path(folder)
-        shutil.copy(model / "config.json", noisy)
-        weights = dict(noisy_weights(model / "model.safetensors", rung.noise))
-        save_file(weights, noisy / "model.safetensors", metadata={"format": "pt"})
-        import_hf(
-            noisy,
-            target,
+        print(f"{rung.stage} step {rung.step}: noise {rung.noise:.2f}, tp {rung.tp}", flush=True)
+        write_checkpoint(
+            real.config,
+            dict(noisy_weights(real, noise, rung.noise)),
+            Path(plan.stage.checkpoints),
             tp=rung.tp,
             step=rung.step,
             sequence_length=plan.sequence_length,
@@ -87,17 +67,26 @@ def _write_rung(rung: Rung, plan: StagePlan, model: Path) -> None:
         )
 
 
-def noisy_weights(weights: Path, noise: float) -> Iterator[tuple[str, torch.Tensor]]:
-    """Each tensor in bfloat16, matrices with Gaussian noise added."""
+@torch.no_grad()
+def draw_noise(model: PreTrainedModel) -> dict[str, torch.Tensor]:
+    """Return Gaussian noise for each matrix, by its name, in the size of its weights."""
     generator = torch.Generator().manual_seed(SEED)
-    with safe_open(weights, framework="pt") as file:
-        for name in sorted(file.keys()):
-            tensor = file.get_tensor(name).float()
-            if tensor.ndim == 2:  # the norms are few and touchy, and left as they are
-                deviation = float(torch.linalg.vector_norm(tensor)) / tensor.numel() ** 0.5
-                direction = torch.randn(tensor.shape, generator=generator)
-                tensor.add_(direction, alpha=noise * deviation)
-            yield name, tensor.to(torch.bfloat16)
+    matrices = {name: weight for name, weight in model.named_parameters() if weight.ndim == 2}
+    return {  # the norms are few and touchy, and left as they are
+        name: torch.randn(weight.shape, generator=generator).mul_(weight.square().mean().sqrt())
+        for name, weight in matrices.items()
+    }
+
+
+def noisy_weights(
+    model: PreTrainedModel, noise: dict[str, torch.Tensor], amount: float
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield each tensor in bfloat16, matrices with that much of the noise added."""
+    tied = {id(weight): name for name, weight in reversed([*model.named_parameters()])}
+    for name, weight in model.state_dict(keep_vars=True).items():
+        own = noise.get(tied.get(id(weight), name))
+        noisy = weight.detach() if own is None else weight.detach().add(own, alpha=amount)
+        yield name, noisy.to(torch.bfloat16)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ The demo and the tests make their checkpoints with it, from models of transforme
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,30 +43,53 @@ def import_hf(
     sequence_length: int | None = None,
     tokenizer_name: str | None = None,
 ) -> Path:
-    """Write `target/<step>` and `target/latest.txt` from a Llama or Qwen2 folder; return the former.
+    """Write a Llama or Qwen2 folder by `write_checkpoint`; the tokenizer is that of the folder by default."""
+    checkpoint = open_checkpoint(source)
+    model = load_pretrained(checkpoint, getattr(torch, checkpoint.dtype))
+    return write_checkpoint(
+        model.config,
+        model.state_dict(),
+        target,
+        tp=tp,
+        step=step,
+        sequence_length=sequence_length,
+        tokenizer_name=tokenizer_name or str(source),
+    )
+
+
+def write_checkpoint(
+    config: Any,
+    weights: Mapping[str, torch.Tensor],
+    target: Path,
+    *,
+    tp: int,
+    step: int,
+    sequence_length: int | None,
+    tokenizer_name: str,
+) -> Path:
+    """Write `target/<step>` and `target/latest.txt` from a configuration and weights of transformers.
 
     Args:
         tp: Tensor-parallel size. The vocabulary is padded to a multiple, as the trainer does.
         sequence_length: Tokens of a training sequence to record; None: the model's number of positions.
-        tokenizer_name: Tokenizer to record, a folder by its absolute path; None: `source`.
+        tokenizer_name: Tokenizer to record; a folder is recorded by its absolute path.
     """
-    checkpoint = open_checkpoint(source)
-    model = load_pretrained(checkpoint, getattr(torch, checkpoint.dtype))
-    model_config, theirs = _nanotron_config(model.config), model.state_dict()
-    arch = parse_architecture(model_config, False, None, str(source))
+    model_config = _nanotron_config(config)
+    arch = parse_architecture(model_config, False, None, str(target))
     model_config["vocab_size"] = math.ceil(arch.vocab_size / tp) * tp
     padded = arch.model_copy(update={"vocab_size": model_config["vocab_size"]})
     sources, padded_sources = arch.parameters(), padded.parameters()
 
     def tensor(name: str) -> torch.Tensor:
-        whole = torch.cat([theirs[part.name] for part in sources[name].targets])
+        whole = torch.cat([weights[part.name] for part in sources[name].targets])
         rows = padded_sources[name].shape[0] - len(whole)
         return torch.cat((whole, whole.new_zeros(rows, *whole.shape[1:])))
 
-    length, tokenizer = sequence_length or arch.positions, tokenizer_name or str(source)
-    if Path(tokenizer).is_dir():  # it may be read from another working directory
-        tokenizer = str(Path(tokenizer).resolve())
-    training = _training_config(model_config, checkpoint.dtype, tp, step, length, tokenizer)
+    length = sequence_length or arch.positions
+    if Path(tokenizer_name).is_dir():  # it may be read from another working directory
+        tokenizer_name = str(Path(tokenizer_name).resolve())
+    dtype = str(next(iter(weights.values())).dtype).removeprefix("torch.")
+    training = _training_config(model_config, dtype, tp, step, length, tokenizer_name)
     target.mkdir(parents=True, exist_ok=True)
     with new_folder(target / str(step)) as folder:
         write_parameters(folder, padded_sources, tensor, tp=tp)

