@@ -1,23 +1,5 @@
 """All exceptions that the command line reports as one sentence, and the phrases that messages share.
 
-EvaluationError
-├── ConfigError            a key, file or value that the user wrote
-├── SourceError            a dataset, mirror or tokenizer that cannot be used
-├── CacheError             a prefilled cache that is missing, foreign or corrupt
-├── CheckpointError        a checkpoint that cannot be read
-│   ├── IncompleteCheckpoint   … because something of it is missing or still being written
-│   └── UnsupportedCheckpoint  … because no model class represents it exactly
-├── OutputError            a path that cannot be written to
-├── ScoringError           a score that cannot be computed
-│   ├── NonFiniteError         … because the model gives NaN or infinite values
-│   ├── GpuFault               … because the GPU failed
-│   ├── CompileError           … because code for the GPU cannot be compiled, or is wrong
-│   ├── NotEnoughMemory        … because a GPU has too little memory; a smaller pass may fit
-│   └── CommandError           … because a stage's external command fails
-├── SandboxError           a machine on which generated programs cannot be run safely
-├── ResultsError           a results file that is missing, damaged or of another version
-└── BridgeError            two results that must not be compared
-
 Every message names the file, key or item, what was expected, and what to do.
 """
 
@@ -107,16 +89,9 @@ class BridgeError(EvaluationError):
 
 
 _KINDS = {
-    "NoneType": "null",
-    "bool": "true or false",
-    "int": "a number",
-    "float": "a number",
-    "str": "text",
-    "bytes": "binary data",
-    "list": "a list",
-    "tuple": "a list",
-    "dict": "keys and values",
-}
+    "NoneType": "null", "bool": "true or false", "int": "a number", "float": "a number", "str": "text",
+    "bytes": "binary data", "list": "a list", "tuple": "a list", "dict": "keys and values",
+}  # fmt: skip
 
 
 def kind_of(value: object) -> str:
@@ -151,11 +126,7 @@ def first_few(names: Sequence[str], most: int = 6) -> str:
 
 
 def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
-    """Return that a name is unknown, and which exist: `no WHAT 'NAME' WHERE (did you mean …?); there are …`.
-
-    Args:
-        where: Where it was looked up, with a leading space; shown after the name.
-    """
+    """Return that a name is unknown, and the known ones: `no WHAT 'NAME' WHERE (did you mean …?)…`."""
     names = list(known)
     there = ", ".join(names) or "none"
     return f"no {what} {name!r}{where}{did_you_mean(name, names)}; there are {there}"
@@ -168,31 +139,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def near_path(path: Path, is_kind: Callable[[Path], bool] = Path.exists) -> str:
-    """Return the same for the most similar name in a missing path's folder.
-
-    Args:
-        is_kind: Which neighbours could be meant: `Path.is_file` or `Path.is_dir`; by default both.
-    """
+    """Return the same for the most similar name in a missing path's folder, of a kind of paths."""
     with contextlib.suppress(OSError):
         return did_you_mean(
-            path.name, (near.name for near in path.parent.iterdir() if is_kind(near))
+            path.name, [near.name for near in path.parent.iterdir() if is_kind(near)]
         )
     return ""
 
 
-def time_in_words(seconds: float) -> str:
-    """Return a duration in its largest fitting unit, such as `15 min`."""
-    for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s")):
-        if seconds >= size:
-            value = seconds / size
-            return f"{value:.0f} {unit}" if value >= 10 else f"{value:.2g} {unit}"
-    return f"{seconds:.1f} s"
-
-
 def printable(text: str) -> str:
     """Return text whose unprintable characters, such as control characters, are escaped as in Python."""
-    if text.isprintable():
-        return text
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )

@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import shutil
-import socket
 import time
 import uuid
 import zlib
@@ -28,9 +27,6 @@ from evaluation.errors import EvaluationError, OutputError, near_path, reason_of
 if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow again
     import pyarrow as pa
 
-
-_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP)
-"""Errors of file systems that cannot sync a folder."""
 
 _GZIP = b"\x1f\x8b"
 
@@ -51,7 +47,6 @@ def atomic_path(path: Path) -> Iterator[Path]:
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        _sync_folder(path.parent)
     except OSError as error:
         nameless = error.errno in (errno.ENOSPC, errno.EDQUOT)  # as Python raises them
         if nameless or error.filename == str(temporary):
@@ -61,45 +56,18 @@ def atomic_path(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a renaming durable, which fsync of the file does not."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in _CANNOT_SYNC:
-            raise
-    finally:
-        os.close(descriptor)
-
-
 def temporary_path(path: Path) -> Path:
-    """Return a hidden temporary path; remove those that killed writers left.
-
-    Returns:
-        A path in the same folder; its name has the host and process id.
-    """
-    name = path.name
-    for left in path.parent.glob(f".{glob.escape(name)}.*.tmp"):
+    """Return a hidden temporary path in the same folder; remove those that killed writers left for a day."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with contextlib.suppress(FileNotFoundError):  # another writer removed it first
-            if _is_abandoned(left):
+            if time.time() - left.stat().st_mtime > 24 * 3600:
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
-    writer = f"{socket.gethostname()}+{os.getpid()}+{uuid.uuid4().hex[:8]}"
-    return path.with_name(f".{name}.{writer}.tmp")
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
 
 
 def is_temporary(path: Path) -> bool:
     """Return whether a name begins with `.` and ends with `.tmp`: another job may be writing it."""
     return path.name.startswith(".") and path.name.endswith(".tmp")
-
-
-def _is_abandoned(temporary: Path) -> bool:
-    """Return whether its writer has ended, or (of another host) whether it is older than a day."""
-    age = time.time() - temporary.stat().st_mtime
-    writer = temporary.name.rsplit("+", 2)
-    if len(writer) == 3 and writer[0].endswith(f".{socket.gethostname()}"):
-        return age > 60 and not Path("/proc", writer[1]).exists()
-    return age > 24 * 3600
 
 
 def write_text(path: Path, text: str) -> None:

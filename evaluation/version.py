@@ -10,11 +10,8 @@ from pathlib import Path
 __version__ = "1.0.0"
 
 _PACKAGE = Path(__file__).resolve().parent
-_INSTALLED = _PACKAGE / "checkout"
-
-IS_INSTALLED = _INSTALLED.is_dir()
-
-ROOT = _INSTALLED if IS_INSTALLED else _PACKAGE.parent
+IS_INSTALLED = (_PACKAGE / "checkout").is_dir()
+ROOT = _PACKAGE / "checkout" if IS_INSTALLED else _PACKAGE.parent
 """Folder with workflow/, task_suites/, config/ and slurm_profile/. In PYTHONPATH it provides only this
 package and no other, so that the Python of another environment can import it."""
 
@@ -29,12 +26,7 @@ SUITES = ROOT / "task_suites"
 
 
 def commit_of(path: Path) -> str | None:
-    """Return the last commit that changed a file or folder.
-
-    Returns:
-        For example `1a2b3c4d5e6f of 2026-03-01, modified since`; None if the path is not under
-        version control, or git is not available.
-    """
+    """Return the last commit of a path, such as `1a2b3c4d5e6f of 2026-03-01, modified since`, or None."""
     folder = path if path.is_dir() else path.parent
     this = ("--", str(path.resolve()))
     if not folder.is_dir() or not _git(folder, "ls-files", *this):
