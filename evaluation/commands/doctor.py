@@ -6,9 +6,10 @@ Each check is a function that yields problems: a sentence that names what is wro
 import argparse
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,8 +17,8 @@ from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fi
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.commands import Commands, add_configured, add_json, chosen_plans, print_json
-from evaluation.dependencies.caches import CacheStates, check_current, stage_entries
-from evaluation.errors import EvaluationError, SandboxError, printable_lines
+from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current, stage_entries
+from evaluation.errors import EvaluationError, printable_lines
 from evaluation.prefill.entries import check_entry
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
@@ -100,23 +101,18 @@ def _lines(problems: Mapping[str, list[Problem]]) -> Iterator[str]:
 def check_all(
     chosen: Plans, plans: Plans, only_warn: tuple[str, ...] = ()
 ) -> dict[str, list[Problem]]:
-    """Return the problems of each check, in the order of the table; none where all is well.
-
-    Args:
-        plans: All stages; `chosen` are those to check.
-        only_warn: Checks whose faults are warnings, as they do not stop every job.
-    """
-    checks: dict[str, Callable[[], Iterator[Problem]]] = {
-        "configuration": lambda: _objectives(chosen),
-        "caches": lambda: _caches(chosen),
-        "answers": lambda: _answers(chosen),
-        "checkpoints": lambda: _checkpoints(chosen, plans),
-        "sandbox": lambda: _sandbox(chosen),
-        "disk": lambda: _disk(chosen),
-        "GPU": lambda: _gpu(chosen),
+    """Return the problems of each check; `only_warn` names checks whose faults do not stop every job."""
+    checks = {
+        "configuration": _objectives(chosen),
+        "caches": _caches(chosen),
+        "answers": _answers(chosen),
+        "checkpoints": _checkpoints(chosen, plans),
+        "sandbox": _sandbox(chosen),
+        "disk": _disk(chosen),
+        "GPU": _gpu(chosen),
     }
     return {
-        name: [Problem(each.sentence, each.is_warning or name in only_warn) for each in check()]
+        name: [Problem(text, is_warning or name in only_warn) for text, is_warning in check]
         for name, check in checks.items()
     }
 
@@ -134,39 +130,42 @@ def _objectives(plans: Plans) -> Iterator[Problem]:
 def _caches(plans: Plans) -> Iterator[Problem]:
     """Yield the caches that are missing, damaged or made from other data or settings."""
     states = CacheStates()
-    for entry in {
-        entry.folder: entry for plan in plans.values() for entry in stage_entries(plan)
-    }.values():
-        try:
-            check_entry(entry.folder, check_current(states, entry).key)
-        except EvaluationError as error:
-            yield Problem(str(error))
+
+    def check(entry: CacheEntry) -> object:
+        return check_entry(entry.folder, check_current(states, entry).key)
+
+    entries = chain.from_iterable(map(stage_entries, plans.values()))
+    yield from _errors_of([partial(check, entry) for entry in entries])
 
 
 def _answers(plans: Plans) -> Iterator[Problem]:
-    """Yield what generating and verifying answers lacks: vLLM, providers, data of NLTK, right golds."""
-    sentences: dict[str, None] = {}
-    for plan in plans.values():
-        for check in _checks_of_answers(plan):
-            try:
-                check()
-            except EvaluationError as error:
-                sentences[str(error)] = None
-    yield from map(Problem, sentences)
-
-
-def _checks_of_answers(plan: StagePlan) -> Iterator[Callable[[], object]]:
+    """Yield what generating and verifying answers lacks: vLLM, a provider, right golds."""
     from evaluation.prefill.caches import check_cached_golds
     from evaluation.prefill.provided import provider_of
     from evaluation.scoring.vllm.engine import find_vllm
 
-    if plan.suite.generation_tasks and plan.config.generation.engine == "vllm":
-        yield lambda: find_vllm(plan.config.generation)
-    for name, task in plan.suite.generation_tasks.items():
-        if isinstance(task, ProviderTask):
-            yield provider_of(plan, task).check
-        else:
-            yield partial(check_cached_golds, plan, name)
+    checks: list[Callable[[], object]] = []
+    for plan in plans.values():
+        tasks = plan.suite.generation_tasks
+        if tasks and plan.config.generation.engine == "vllm":
+            checks.append(partial(find_vllm, plan.config.generation))
+        for name, task in tasks.items():
+            if isinstance(task, ProviderTask):
+                checks.append(provider_of(plan, task).check)
+            else:
+                checks.append(partial(check_cached_golds, plan, name))
+    yield from _errors_of(checks)
+
+
+def _errors_of(checks: Iterable[Callable[[], object]]) -> Iterator[Problem]:
+    """Yield the different errors of some checks."""
+    sentences = dict[str, None]()
+    for check in checks:
+        try:
+            check()
+        except EvaluationError as error:
+            sentences[str(error)] = None
+    yield from map(Problem, sentences)
 
 
 def _checkpoints(chosen: Plans, plans: Plans) -> Iterator[Problem]:
@@ -224,16 +223,12 @@ def _sandbox(plans: Plans) -> Iterator[Problem]:
     from evaluation.verification.sandbox.run import describe_sandbox
 
     running = [plan for plan in plans.values() if plan.suite.runs_programs]
-    if not running:
-        return
-    kind = running[0].config.verification.sandbox
+    kind = running[0].config.verification.sandbox if running else None
     if kind == "none":
         yield Problem("verification.sandbox is none: code of answers may do all that you may", True)
-        return
-    try:
-        describe_sandbox(kind)
-    except SandboxError as error:
-        yield Problem(f"{error} (on the machine that verifies answers)", is_warning=True)
+    elif kind:
+        for problem in _errors_of([partial(describe_sandbox, kind)]):
+            yield Problem(f"{problem.sentence} (on the machine that verifies answers)", True)
 
 
 def _disk(plans: Plans) -> Iterator[Problem]:
@@ -253,7 +248,5 @@ def _gpu(plans: Plans) -> Iterator[Problem]:
     """Yield why PyTorch cannot use this machine's GPU; a machine without one has no fault."""
     from evaluation.scoring.engine.device import choose_device
 
-    try:
-        choose_device(next(iter(plans.values())).config.scoring.device)
-    except EvaluationError as error:
-        yield Problem(str(error))
+    device = next(iter(plans.values())).config.scoring.device
+    yield from _errors_of([partial(choose_device, device)])
