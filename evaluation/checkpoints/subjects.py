@@ -180,7 +180,7 @@ def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:
         steps: Steps = owner.stage.steps if bridge.step is None else (bridge.step,)
         step = find_steps(Path(owner.stage.checkpoints), steps, owner.stage.listed)[-1]
         path = owner.checkpoint(step)
-    if step in stage_steps(plan) and path.resolve() == plan.checkpoint(step or 0).resolve():
+    if path.resolve() in {plan.checkpoint(step).resolve() for step in stage_steps(plan)}:
         raise ConfigError(
             f"stages.{plan.name}.bridge: {path} is also a step of {plan.name}, so its delta would "
             "be zero by construction; take it out of `steps` or choose another bridge"

@@ -7,11 +7,8 @@ from pydantic import AfterValidator, Field, JsonValue
 from evaluation.settings.model import Settings, Text
 
 _RESERVED = frozenset(
-    {
-        *("messages", "conversation", "chat_template", "tokenize", "add_generation_prompt"),
-        *("continue_final_message", "padding", "truncation", "max_length", "return_tensors"),
-        *("return_dict", "return_assistant_tokens_mask", "tokenizer_kwargs"),
-    }
+    "messages conversation chat_template tokenize add_generation_prompt continue_final_message padding "
+    "truncation max_length return_tensors return_dict return_assistant_tokens_mask tokenizer_kwargs".split()
 )
 """Arguments of `apply_chat_template` that are set for every prompt, or that change no text."""
 

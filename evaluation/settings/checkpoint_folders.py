@@ -1,11 +1,8 @@
 """Where a stage's checkpoints are: one folder for each step, or a list of folders from anywhere.
 
-    <checkpoints>/1000   …/step10   …/step_10   …/run_step20   …/iter_0000010   …/checkpoint-500   …/final
-
-The step of `final` is the one that its metadata has; it is left out where another folder is that step.
+<checkpoints>/1000   …/step10   …/step_10   …/run_step20   …/iter_0000010   …/checkpoint-500
 """
 
-import json
 import os
 from collections.abc import Iterator
 from functools import lru_cache
@@ -25,15 +22,6 @@ from pydantic import (
 from evaluation.settings.model import ExpandedPath, Settings, Step, Text, distinct
 from evaluation.settings.steps import step_named, step_of_folder
 
-FINAL = ("final", "last")
-"""Names of folders without a step's number."""
-
-_METADATA = {
-    "checkpoint_metadata.json": ("metas", "last_train_step"),
-    "trainer_state.json": ("global_step",),
-}
-"""Where Nanotron's metadata and the trainer of transformers keep the step."""
-
 _FROM_FOLDER: Any = None
 
 
@@ -44,7 +32,7 @@ class ListedCheckpoint(Settings):
     step: Step = Field(
         _FROM_FOLDER,
         validate_default=True,
-        description="Its step; that of its folder's name or metadata if not given.",
+        description="Its step; that of its folder's name if not given.",
     )
     name: Text | None = Field(None, description="What results call it next to its step.")
 
@@ -53,11 +41,9 @@ class ListedCheckpoint(Settings):
     def _of_folder(cls, step: Any, info: ValidationInfo) -> Any:
         folder = Path(info.data.get("path", "0"))  # a path that is wrong is reported by itself
         if step is None and (step := step_of_folder(folder.name)) is None:
-            step = _step_in_metadata(folder)
-        if step is None:
             raise ValueError(
-                f"neither the name {folder.name!r} nor metadata in {folder} has a step; add `step:`, "
-                "such as 1, 2, 3 for checkpoints of no particular order"
+                f"the name {folder.name!r} has no step; add `step:`, such as 1, 2, 3 for checkpoints of no "
+                "particular order"
             )
         return step
 
@@ -82,31 +68,10 @@ Checkpoints = Annotated[
 """A folder of steps, or checkpoints from anywhere; a text in the list is a path."""
 
 
-def _step_in_metadata(folder: Path) -> int | None:
-    for name, keys in _METADATA.items():
-        try:
-            step: Any = json.loads((folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue  # it has none, or the checkpoint's reader names the damage
-        for key in keys:
-            step = step.get(key) if isinstance(step, dict) else None
-        if type(step) is int and step >= 0:
-            return step
-    return None
-
-
 def named_steps(home: Path) -> Iterator[tuple[int, str]]:
-    """Yield step and name of each folder that can be a checkpoint's, `final` only if it is another.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    names = sorted(path.name for path in os.scandir(home) if path.is_dir())
-    steps = {name: step for name in names if (step := step_of_folder(name)) is not None}
-    yield from ((step, name) for name, step in steps.items())
-    for name in FINAL:
-        step = _step_in_metadata(home / name) if name in names else None
-        if step is not None and step not in steps.values():
+    """Yield step and name of each folder that can be a checkpoint's; raise OSError if it cannot be read."""
+    for name in sorted(path.name for path in os.scandir(home) if path.is_dir()):
+        if (step := step_of_folder(name)) is not None:
             yield step, name
 
 

@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from evaluation.processes import usable_cores
 from evaluation.settings.model import (
-    LARGEST_MEMORY,
     LONGEST_WAIT,
     ExpandedPath,
     Fraction,
@@ -62,10 +61,10 @@ class GenerationSettings(Settings):
 
     @model_validator(mode="after")
     def _fits_its_engine(self) -> Self:
-        if self.engine == "vllm" and self.python is None:
-            raise ValueError("engine: vllm needs `python`, of an environment that has vLLM")
-        if self.engine == "own" and self.python is not None:
-            raise ValueError("`python` goes with `engine: vllm`; remove it, or name that engine")
+        if (self.engine == "vllm") != (self.python is not None):
+            raise ValueError(
+                "`engine: vllm` and `python`, which has vLLM, go together; add or remove one"
+            )
         return self
 
     @property
@@ -90,7 +89,7 @@ class Verification(Settings):
     )
     seconds: Fraction = Field(20.0, ge=0.1, le=LONGEST_WAIT, description="Time limit of an answer.")
     memory_mb: Integer = Field(
-        2048, ge=256, le=LARGEST_MEMORY, description="Memory limit for one answer, in MB."
+        2048, ge=256, le=2**24, description="Memory limit for one answer, in MB."
     )
     max_error_share: Fraction = Field(
         0.01, ge=0, le=1, description="Largest share of answers on which a verifier may fail."

@@ -20,7 +20,7 @@ from evaluation.settings.model import (
 from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.provided import Providers
 from evaluation.settings.runs import OtherRun, PublishedScores, RunName, WeightsAndBiases
-from evaluation.settings.stage import Bridge, Stage
+from evaluation.settings.stage import Stage
 from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.version import SUITES
@@ -104,32 +104,9 @@ class Config(Settings):
                 if owner is not None and owner not in self.stages:
                     missing = no_such("stage", owner, self.stages)
                     raise ValueError(f"stages.{name}.{key}.stage: {missing}")
-            if stage.bridge is not None:
-                _check_bridge(name, stage, stage.bridge, self.stages)
         if twice := self.references.keys() & self.runs.keys():
             raise ValueError(f"references.{min(twice)}: `runs` has this name, too; choose another")
         return self
-
-
-def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, Stage]) -> None:
-    """Refuse a bridge that is a listed step of its stage by any path.
-
-    Where the last step or the stage's steps have to be found on disk, `bridge_subject` does the same.
-    """
-    if not isinstance(stage.steps, tuple):
-        return
-    path = bridge.path
-    if bridge.stage is not None:
-        owner = stages[bridge.stage]
-        last = owner.steps[-1] if isinstance(owner.steps, tuple) else None
-        step = last if bridge.step is None else bridge.step
-        path = None if step is None else str(owner.folder_of(step))
-    own = {os.path.realpath(stage.folder_of(step)) for step in stage.steps}
-    if path is not None and os.path.realpath(path) in own:
-        raise ValueError(
-            f"stages.{name}.bridge: {path} is also a step of {name}, so its delta would be zero by "
-            "construction; take it out of `steps` or choose another bridge"
-        )
 
 
 def load_config(path: str | Path) -> Config:

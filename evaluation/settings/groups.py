@@ -76,37 +76,30 @@ def check_groups(
     Raises:
         ConfigError: A group has unknown members, members of two metrics, or contains itself.
     """
-    graph = {
-        name: _of_its_tier(group, groups).keys() & group.members for name, group in groups.items()
-    }
+    graph = {name: _of_its_tier(one, groups).keys() & one.members for name, one in groups.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         circle = " > ".join(error.args[1])
         raise ConfigError(f"{origin}: groups.{circle}: they hold each other in a circle") from None
     for name, group in groups.items():
-        try:
-            _check(name, group, _of_its_tier(group, groups), items.get(group.tier, {}))
-        except ValueError as error:
-            raise ConfigError(f"{origin}: groups.{name}: {error}") from None
+        if problem := _problem(name, group, _of_its_tier(group, groups), items.get(group.tier, {})):
+            raise ConfigError(f"{origin}: groups.{name}: {problem}")
 
 
-def _check(name: str, group: Group, groups: Groups, items: Mapping[str, object]) -> None:
+def _problem(name: str, group: Group, groups: Groups, items: Mapping[str, object]) -> str | None:
     tier = TIERS[group.tier]
     if tier.rates:
-        raise ValueError(
-            f"{tier.name} has rates over all {tier.unit} and no mean of them; take it out"
-        )
+        return f"{tier.name} has rates over all {tier.unit} and no mean of them; take it out"
     if name in items or name in {getattr(item, "group", None) for item in items.values()}:
-        raise ValueError(f"a {tier.item}, or the `group` of one, has this name; rename one of them")
-    for member in group.members:
-        if member not in items and member not in groups:
-            raise ValueError(
-                f"members: {no_such(f'{tier.item} or group', member, [*items, *groups])}"
-            )
+        return f"a {tier.item}, or the `group` of one, has this name; rename one of them"
+    known = [*items, *groups]
+    if absent := [member for member in group.members if member not in known]:
+        return f"members: {no_such(f'{tier.item} or group', absent[0], known)}"
     kinds = {getattr(items[leaf], "kind", None): leaf for leaf in group_leaves(name, groups)}
     if len(kinds) > 1:
-        raise ValueError(
+        return (
             f"higher is better for the {tier.head.words} of {kinds['ranked']}, lower for the bits per "
             f"byte of {kinds['gold']}, which has no choices; no mean holds both"
         )
+    return None

@@ -93,29 +93,18 @@ Text = Annotated[str, Field(min_length=1)]
 FolderOrId = Annotated[Text, AfterValidator(_find_folder)]
 """A name on the hub, or a folder."""
 
-LARGEST_COUNT = 10**12
-"""Most tokens, documents or questions that a key can request."""
-Count = Annotated[Integer, Field(gt=0, le=LARGEST_COUNT)]
+Count = Annotated[Integer, Field(gt=0, le=10**12)]
+"""Tokens, documents or questions that a key can request."""
 LARGEST_WINDOW = 2**24
 """Most tokens of a sequence."""
 Tokens = Annotated[Integer, Field(gt=0, le=LARGEST_WINDOW)]
 SequenceLength = Annotated[Integer, Field(gt=1, le=LARGEST_WINDOW)]
-LARGEST_MEMORY = 2**24
-"""In megabytes."""
 LONGEST_WAIT = 86_400
 """Most seconds that verifying one answer may take."""
 
 
 class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
-
-
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the settings models inside an annotation such as `dict[str, Stage] | None`, in order."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from models_in(inner)
 
 
 def config_error(error: ValidationError, file: str, root: type[BaseModel]) -> ConfigError:
@@ -139,9 +128,8 @@ def config_error(error: ValidationError, file: str, root: type[BaseModel]) -> Co
 
 def _key(place: tuple[int | str, ...]) -> str:
     """Return a place as keys and indices, without pydantic's names of types, which end in brackets."""
-    parts = (str(part) for part in place if part != "constrained-str")
-    shown = (part if part.isprintable() else repr(part) for part in parts)
-    return ".".join(part for part in shown if not part.endswith("]"))
+    parts = [str(part) for part in place if part != "constrained-str"]
+    return ".".join(p if p.isprintable() else repr(p) for p in parts if not p.endswith("]"))
 
 
 def _words(mistake: Any, root: type[BaseModel]) -> str:
@@ -165,10 +153,13 @@ def _keys_at(root: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
     for part in place:
         fields = [model.model_fields[part] for model in models if part in model.model_fields]
         models = [inner for field in fields for inner in models_in(field.annotation)] or models
-        models = [model for model in models if _has_kind(model, part)] or models
     keys = {field.alias or name for model in models for name, field in model.model_fields.items()}
     return sorted(keys)
 
 
-def _has_kind(model: type[BaseModel], kind: object) -> bool:
-    return any(kind in get_args(field.annotation) for field in model.model_fields.values())
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the settings models inside an annotation such as `dict[str, Stage] | None`, in order."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from models_in(inner)

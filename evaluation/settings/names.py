@@ -50,7 +50,6 @@ def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
         for path, owner in taken.items():
             if own.is_relative_to(path) or path.is_relative_to(own):
                 raise ValueError(
-                    f"stages.{name}.results: {folder} and the folder of {owner} are one, or one lies "
-                    "in the other; choose another folder"
+                    f"stages.{name}.results: {folder} overlaps with the folder of {owner}; choose another"
                 )
         taken[own] = f"stage {name}"

@@ -42,8 +42,7 @@ class Objective(Settings):
             raise ValueError(f"metric: {f'{metric.name} {withdrawn}' if withdrawn else missing}")
         if metric.unit == "fraction" and self.margin >= 1:
             raise ValueError(
-                f"margin: {self.margin:g} is more than a fraction can change; write "
-                f"{self.margin / 100:g} for {metric.size(self.margin / 100)}"
+                f"margin: write {self.margin / 100:g}, a fraction, for {self.margin:g} points"
             )
         return self
 
@@ -80,52 +79,43 @@ def aim_in_words(want: Literal["improve", "keep"], margin: float, metric: Metric
 def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective:
     """Return an objective; name its metric where its tasks have no choices to rank.
 
-    Args:
-        suite: All that the stage evaluates.
-        key: The objective's place in the configuration, for messages.
-
     Raises:
-        ConfigError: The suite has nothing of the objective's tier or group, or only some of its
-            tasks, or none, have the metric.
+        ConfigError: `key` names an objective of whose tier or group the suite has nothing, or of whose
+            metric only some of the tasks, or none, are.
     """
-    items = objective_items(objective, suite, key)
+    items, tier = objective_items(objective, suite, key), TIERS[objective.tier]
     if objective.tier != "tier3":
         return objective
-    tier = TIERS[objective.tier]
     kinds = {task.kind: name for name, task in items.items()}
     known = dict.fromkeys(m for kind in sorted(kinds, reverse=True) for m in tier.metrics_by(kind))
-    if objective.metric is not None and objective.metric not in known:
-        where = f" of {next(iter(kinds.values()))}"
-        raise ConfigError(f"{key}: metric: {no_such('metric', objective.metric, known, where)}")
-    if objective.metric is not None or "gold" not in kinds:
-        return objective
-    if "ranked" in kinds:
+    if objective.metric is None and len(kinds) > 1:
         raise ConfigError(
             f"{key}: {kinds['ranked']} ranks choices and {kinds['gold']} has none, so that no mean "
             f"holds the headlines of both; set `metric: {tier.unranked[0]}`, which all have, or "
             f"`metric: {tier.headline}` of those with choices"
         )
-    return objective.model_copy(update={"metric": tier.unranked[0]})
+    if objective.metric not in (None, *known):
+        where = f" of {next(iter(kinds.values()))}"
+        raise ConfigError(
+            f"{key}: metric: {no_such('metric', str(objective.metric), known, where)}"
+        )
+    metric = tier.unranked[0] if "gold" in kinds else None
+    return objective.model_copy(update={"metric": objective.metric or metric})
 
 
 def objective_items(objective: Objective, suite: Suite, key: str) -> Mapping[str, Any]:
     """Return the slices, tasks or prompts of an objective; raise ConfigError where there are none."""
-    tier = TIERS[objective.tier]
+    tier, group = TIERS[objective.tier], objective.group
     items: Mapping[str, Any] = getattr(suite, tier.section)
     if not items:
         raise ConfigError(f"{key}: the stage's suites hold nothing of {objective.tier}; correct it")
-    if objective.group is None:
+    if group is None:
         return items
-    groups = suite.tier_groups(objective.tier)
-    names = group_leaves(objective.group, groups) if objective.group in groups else ()
-    heading = "category" if tier.rates else "group"
-    chosen = {
-        name: item
-        for name, item in items.items()
-        if name in names or getattr(item, heading) == objective.group
-    }
-    if not chosen:
-        known = sorted({getattr(item, heading) for item in items.values()} - {None} | groups.keys())
+    groups, heading = suite.tier_groups(objective.tier), "category" if tier.rates else "group"
+    names = group_leaves(group, groups) if group in groups else ()
+    headings = {name: getattr(item, heading) for name, item in items.items()}
+    if not (chosen := [name for name in items if name in names or headings[name] == group]):
+        known = sorted({*headings.values()} - {None} | groups.keys())
         where = f" in {tier.name} of the stage's suites"
-        raise ConfigError(f"{key}: group: {no_such(heading, objective.group, known, where)}")
-    return chosen
+        raise ConfigError(f"{key}: group: {no_such(heading, group, known, where)}")
+    return {name: items[name] for name in chosen}

@@ -23,10 +23,11 @@ from evaluation.settings.yaml_files import read_yaml
 
 Found = TypeVar("Found")
 
-_TOKENIZER_NAME = "tokenizer.tokenizer_name_or_path"
-_TOKENIZER_REVISION = "tokenizer.tokenizer_revision"
-_LENGTH = "tokens.sequence_length"
-"""Keys of a training configuration."""
+_TYPES = {
+    "tokenizer": TypeAdapter[Any](Tokenizer),
+    "sequence_length": TypeAdapter[Any](SequenceLength),
+}
+"""Types of what a training configuration tells."""
 
 _POSITIONS = "max_position_embeddings"
 _MODEL_FILES = ("model_config.json", "config.json")
@@ -76,8 +77,12 @@ def plan_stage(config: Config, name: str) -> StagePlan:
         config=config,
         stage=stage,
         suite=suite,
-        tokenizer=_tokenizer(config, name, stage),
-        sequence_length=_sequence_length(config, name, stage),
+        tokenizer=_given_or_trained(
+            config, name, stage, "tokenizer", "tokenizer", "tokenizer_name_or_path"
+        ),
+        sequence_length=_given_or_trained(
+            config, name, stage, "sequence_length", "tokens", "sequence_length"
+        ),
     )
 
 
@@ -113,21 +118,15 @@ def _shared(plan: StagePlan) -> Iterator[tuple[object, str, object]]:
 
 
 def absent_checkpoints(name: str, stage: Stage) -> str | None:
-    """Return why a stage's folder of checkpoints cannot be used; None where it can.
-
-    It does not exist, or is itself a checkpoint.
-    """
+    """Return why a stage's folder of checkpoints does not exist, or is itself one; None if neither."""
     key, folder = f"stages.{name}.checkpoints", Path(stage.checkpoints)
     folders = [listed.path for listed in stage.listed] or [stage.checkpoints]
     if absent := [path for path in folders if not Path(path).is_dir()]:
         there = first_few(absent)
         return f"{key}: {there}: no such folder; correct the path, or wait until training makes it"
     is_one = (folder / "model").is_dir() or (folder / "config.json").is_file()
-    if (
-        is_one
-        and not stage.listed
-        and not any(step_of_folder(path.name) is not None for path in folder.iterdir())
-    ):
+    steps = (step_of_folder(path.name) for path in folder.iterdir())
+    if is_one and not stage.listed and all(step is None for step in steps):
         return f"{key}: {folder} is itself a checkpoint; write the folder above it: {folder.parent}"
     return None
 
@@ -139,34 +138,23 @@ def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
     return stages[name]
 
 
-def _given(config: Config, stage: Stage, key: str) -> Any:
-    """Return a key of the stage, or else that of the configuration unless the stage names a training."""
+def _given_or_trained(config: Config, name: str, stage: Stage, key: str, *at: str) -> Any:
+    """Return a key of the stage, or of the configuration unless the stage names a training.
+
+    Without either it is what the training configuration, or that of the first checkpoint, has `at` a place.
+    """
     own = getattr(stage, key)
-    return own if own is not None or stage.training_config else getattr(config, key)
-
-
-def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
-    given: Tokenizer | None = _given(config, stage, "tokenizer")
+    given = own if own is not None or stage.training_config else getattr(config, key)
     if given is not None:
         return given
-    origin, training = _training_config(config, name, stage, "tokenizer")
-    revision = _value_at(training, _TOKENIZER_REVISION) or None
-    trained = {"name": _value_at(training, _TOKENIZER_NAME), "revision": revision}
+    origin, training = _training_config(config, name, stage, key)
+    found = _value_at(training, *at)
+    if key == "tokenizer":
+        found = {"name": found, "revision": _value_at(training, key, "tokenizer_revision") or None}
     try:
-        return Tokenizer.model_validate(trained)
+        return _TYPES[key].validate_python(found)
     except ValidationError as error:
-        raise config_error(error, f"{origin}: {_TOKENIZER_NAME}", Tokenizer) from None
-
-
-def _sequence_length(config: Config, name: str, stage: Stage) -> int:
-    given: int | None = _given(config, stage, "sequence_length")
-    if given is not None:
-        return given
-    origin, training = _training_config(config, name, stage, "sequence_length")
-    try:
-        return TypeAdapter[int](SequenceLength).validate_python(_value_at(training, _LENGTH))
-    except ValidationError as error:
-        raise config_error(error, f"{origin}: {_LENGTH}", Config) from None
+        raise config_error(error, f"{origin}: {'.'.join(at)}", Tokenizer) from None
 
 
 def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | None:
@@ -180,7 +168,7 @@ def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | N
         if stage.training_config or config.training_config:
             raise
         return None  # a stage may be prefilled before its first checkpoint
-    return _number_at(training, key)
+    return _number_at(training, *key.split("."))
 
 
 def model_positions(config: Config, name: str, stage: Stage) -> int | None:
@@ -197,20 +185,19 @@ def model_positions(config: Config, name: str, stage: Stage) -> int | None:
     try:
         content = load_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{path}: cannot be read ({reason_of(error)}); copy the checkpoint again"
-        ) from None
-    return _number_at(content, f"text_config.{_POSITIONS}") or _number_at(content, _POSITIONS)
+        what = f"{path}: cannot be read ({reason_of(error)}); copy the checkpoint again"
+        raise ConfigError(what) from None
+    return _number_at(content, "text_config", _POSITIONS) or _number_at(content, _POSITIONS)
 
 
-def _value_at(content: Any, key: str) -> Any:
-    for part in key.split("."):
-        content = content.get(part) if isinstance(content, dict) else None
+def _value_at(content: Any, *keys: str) -> Any:
+    for key in keys:
+        content = content.get(key) if isinstance(content, dict) else None
     return content
 
 
-def _number_at(content: Any, key: str) -> int | None:
-    value = _value_at(content, key)
+def _number_at(content: Any, *keys: str) -> int | None:
+    value = _value_at(content, *keys)
     return value if type(value) is int and value > 1 else None
 
 

@@ -24,9 +24,6 @@ _HEAD = """\
 `python -m evaluation schema` writes this page. [config/README.md](../config/README.md) explains how the
 files are used. `[]` stands for a list, `.<name>` for any name.
 """
-_VARIANTS = {"check": "Checks of probes", "kind": "Verifiers"}
-"""Keys whose value decides which other keys there are, and the heading of the table of the values."""
-
 Schema = Mapping[str, Any]
 
 
@@ -35,64 +32,29 @@ def keys_page() -> str:
     parts = [_HEAD]
     for title, model in (("config.yaml", Config), ("task_suites/*.yaml", Suite)):
         schema = model.model_json_schema()
-        known = schema.pop("$defs")
+        known = {n: one for n, one in schema.pop("$defs").items() if "properties" in one}
         parts.append(f"## `{title}`\n\n{_table(schema, known)}")
-        for name, inner in known.items():
-            if "properties" in inner and not _selector(inner):
-                parts.append(f"### {name}\n\n{inner['description']}\n\n{_table(inner, known)}")
-        for key, heading in _VARIANTS.items():
-            if variants := [inner for inner in known.values() if _selector(inner) == key]:
-                parts.append(f"### {heading}\n\n{_variants(key, variants)}")
+        for name, one in known.items():
+            about = f"{one['description']}\n\n" if "description" in one else ""
+            parts.append(f"### {name}\n\n{about}{_table(one, known)}")
     return "\n".join(parts)
-
-
-def _selector(schema: Schema) -> str | None:
-    """Return the key by whose constant value a variant is known."""
-    keys = schema.get("properties", {})
-    return next((key for key in _VARIANTS if "const" in keys.get(key, {})), None)
 
 
 def _table(schema: Schema, known: Mapping[str, Schema]) -> str:
     lines = ["| key | default | meaning |", "|---|---|---|"]
     for key, value in schema["properties"].items():
-        inner = re.findall(r"#/\$defs/(\w+)", json.dumps(value))
-        inner = [name for name in inner if "properties" in known[name]]  # others have no heading
-        headings = dict.fromkeys(
-            _VARIANTS.get(_selector(known[name]) or "", name) for name in inner
-        )
-        links = (f"[{heading}](#{heading.lower().replace(' ', '-')})" for heading in headings)
+        inner = dict.fromkeys(re.findall(r"#/\$defs/(\w+)", json.dumps(value)))
+        links = [f"[{name}](#{name.lower()})" for name in inner if name in known]
+        kinds = [
+            one.get("type") for one in (value, *value.get("anyOf", ()), *value.get("oneOf", ()))
+        ]
+        form = "[]" if "array" in kinds else ".<name>" if "object" in kinds else ""
+        is_free = key in schema.get("required", ()) and "const" not in value
+        default = f"`{json.dumps(value.get('const', value.get('default')))}`"
         words = " ".join([value.get("description", ""), *links])
-        lines.append(_row(f"`{key}{_form(value)}`", _default(key, schema), words))
+        cells = (f"`{key}{form}`", "required" if is_free else default, words)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-def _variants(key: str, schemas: list[Schema]) -> str:
-    lines = [f"| `{key}` | meaning | keys |", "|---|---|---|"]
-    for schema in schemas:
-        keys = dict(schema["properties"])
-        chosen = keys.pop(key)
-        others = (
-            f"`{name}{_form(value)}` ({_default(name, schema)}): {value.get('description', '')}"
-            for name, value in keys.items()
-        )
-        lines.append(_row(f"`{chosen['const']}`", chosen["description"], "<br>".join(others)))
-    return "\n".join(lines) + "\n"
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _form(value: Schema) -> str:
-    kinds = [one.get("type") for one in (value, *value.get("anyOf", ()), *value.get("oneOf", ()))]
-    return "[]" if "array" in kinds else ".<name>" if "object" in kinds else ""
-
-
-def _default(key: str, schema: Schema) -> str:
-    if key in schema.get("required", ()):
-        return "required"
-    default = schema["properties"][key].get("default")
-    return "" if isinstance(default, dict) and default else f"`{json.dumps(default)}`"
 
 
 def write_generated(root: Path) -> list[Path]:

@@ -5,7 +5,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from evaluation.settings.model import (
-    LARGEST_COUNT,
     Boolean,
     Count,
     ExpandedPath,
@@ -64,7 +63,7 @@ class Slice(Source):
     text: Text = Field("text", description="Field that is the text, or a template over fields.")
     tokens: Count = Field(5_000_000, description="Tokens to keep (whole blocks).")
     skip_documents: Integer = Field(
-        0, ge=0, le=LARGEST_COUNT, description="Documents to skip at the beginning."
+        0, ge=0, le=10**12, description="Documents to skip at the beginning."
     )
     seed: Seed | None = Field(None, description="Seed to shuffle the documents, if any.")
     attention: Attention | None = Field(

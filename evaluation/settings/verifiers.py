@@ -7,9 +7,20 @@ in `NEEDS`; the code of each kind is registered in `verification.registry`.
 import re
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
-from evaluation.settings.model import LARGEST_MEMORY, Boolean, Fraction, Integer, Settings, Text
+from evaluation.settings.model import Boolean, Fraction, Integer, Settings, Text
+
+
+def _compiled(expression: str) -> str:
+    try:
+        re.compile(expression)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"{expression!r} is not a regular expression: {error}") from None
+    return expression
+
+
+_Expression = Annotated[Text, AfterValidator(_compiled)]
 
 
 class _Verifier(Settings):
@@ -21,33 +32,17 @@ class Pattern(_Verifier):
     kind: Literal["pattern"] = Field(
         description="the match of a regular expression equals the gold answer."
     )
-    pattern: Text = Field(description="Regular expression; its first group counts.")
+    pattern: _Expression = Field(description="Regular expression; its first group counts.")
     take: Literal["first", "last"] = Field("first", description="Which of several matches counts.")
-    ignore: tuple[Text, ...] = Field(
+    ignore: tuple[_Expression, ...] = Field(
         (), description="Regular expressions removed from both sides before they are compared."
     )
     ignore_case: Boolean = Field(False, description="Compare without regard to letter case.")
     form: str = Field(
         "{gold}",
+        pattern=r"\{gold\}",
         description="How a right completion writes the gold answer; gold answers are checked in this form.",
     )
-
-    @field_validator("pattern", "ignore")
-    @classmethod
-    def _compiles(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
-        for expression in [given] if isinstance(given, str) else given:
-            try:
-                re.compile(expression)
-            except (re.error, RecursionError, OverflowError) as error:
-                raise ValueError(f"{expression!r} is not a regular expression: {error}") from None
-        return given
-
-    @field_validator("form")
-    @classmethod
-    def _holds_gold(cls, form: str) -> str:
-        if "{gold}" not in form:
-            raise ValueError(f"{form!r} has no `{{gold}}`, the place of the answer")
-        return form
 
 
 class Boxed(_Verifier):
@@ -98,9 +93,7 @@ class Program(_Verifier):
         "it; no fence is looked for.",
     )
     seconds: Fraction = Field(10.0, ge=0.1, le=600, description="Time for all tests of a program.")
-    memory_mb: Integer = Field(
-        1024, ge=64, le=LARGEST_MEMORY, description="Memory of the program, in MB."
-    )
+    memory_mb: Integer = Field(1024, ge=64, le=2**24, description="Memory of the program, in MB.")
 
 
 Verifier = Annotated[

@@ -129,7 +129,7 @@ def begin() -> None:
     for name, version in json.loads(os.environ.get("HISTORIES_PROTOCOLS", "{}")).items():
         if name in tiers.TIERS:
             tiers.TIERS[name] = dataclasses.replace(
-                tiers.TIERS[name], protocol=version, same_answers=()
+                tiers.TIERS[name], protocol=version, stored=None
             )
         else:
             assert hasattr(protocol, name), name

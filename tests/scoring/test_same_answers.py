@@ -42,10 +42,10 @@ def test_answers_of_an_earlier_protocol_are_verified_anew(
     world: World, monkeypatch: pytest.MonkeyPatch, same: tuple[str, ...]
 ) -> None:
     tier = TIERS["tier5"]
-    former = dataclasses.replace(tier, protocol="tier5-8", same_answers=())
+    former = dataclasses.replace(tier, protocol="tier5-8", stored=None)
     monkeypatch.setitem(tiers.TIERS, "tier5", former)
     before = texts(ask_for_answers(world, {"sums": TASK}))
-    now = dataclasses.replace(tier, protocol="tier5-10", same_answers=same)
+    now = dataclasses.replace(tier, protocol="tier5-10", stored=same[-1])
     monkeypatch.setitem(tiers.TIERS, "tier5", now)
     monkeypatch.setattr(EngineBackend, "answers", generate)
     plan = ask_for_answers(world, {"sums": TASK})

@@ -1,6 +1,5 @@
 """Checkpoints in folders of any trainer's names, or listed from anywhere."""
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 
 from evaluation.checkpoints.subjects import bridge_subject, stage_steps, step_subject
-from evaluation.errors import CheckpointError
+from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.config import Config, load_config, validate_config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.planning import plan_stage, plan_stages
@@ -34,12 +33,10 @@ def test_the_step_of_a_folder(name: str) -> None:
     assert step_of_folder(name) == STEPS[name]
 
 
-def checkpoint(folder: Path, **metadata: Any) -> Path:
+def checkpoint(folder: Path) -> Path:
     """A folder that looks like a checkpoint of Nanotron."""
     (folder / "model").mkdir(parents=True)
     (folder / "model_config.json").write_text("{}")
-    if metadata:
-        (folder / "checkpoint_metadata.json").write_text(json.dumps({"metas": metadata}))
     return folder
 
 
@@ -59,7 +56,6 @@ def test_all_finds_steps_by_any_name(tmp_path: Path) -> None:
     names = ("step10", "run_step20", "iter_0000030", "checkpoint-500", "40")
     for name in names:
         checkpoint(tmp_path / name)
-    checkpoint(tmp_path / "final", last_train_step=600)
     checkpoint(tmp_path / "notes")
     (tmp_path / "step_70").mkdir()  # not yet written
     found = folders(config_of(str(tmp_path)))
@@ -69,16 +65,9 @@ def test_all_finds_steps_by_any_name(tmp_path: Path) -> None:
         30: "iter_0000030",
         40: "40",
         500: "checkpoint-500",
-        600: "final",
     }
-    assert list(folders(config_of(str(tmp_path), {"every": 20}))) == [20, 40, 500, 600]
+    assert list(folders(config_of(str(tmp_path), {"every": 20}))) == [20, 40, 500]
     assert folders(config_of(str(tmp_path), [30])) == {30: str(tmp_path / "iter_0000030")}
-
-
-def test_a_final_folder_of_a_step_that_is_there_is_left_out(tmp_path: Path) -> None:
-    checkpoint(tmp_path / "step_10")
-    checkpoint(tmp_path / "final", last_train_step=10)
-    assert folders(config_of(str(tmp_path))) == {10: str(tmp_path / "step_10")}
 
 
 def test_two_folders_of_one_step_are_refused_unless_one_is_a_link(tmp_path: Path) -> None:
@@ -110,6 +99,22 @@ def test_a_bridge_of_two_folders_is_refused(tmp_path: Path) -> None:
             bridge_subject(plans["n"], plans)
 
 
+@pytest.mark.parametrize("bridge", ["b/10", "c", "ckpts/../ckpts/./10/"])
+def test_a_bridge_is_no_step_of_its_stage(
+    bridge: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whatever path."""
+    monkeypatch.chdir(tmp_path)
+    checkpoint(Path("ckpts/10"))
+    Path("b").symlink_to("ckpts")
+    Path("c").symlink_to("ckpts/10")
+    config = config_of("ckpts", [10])
+    stage = config.stages["s"].model_copy(update={"bridge": Bridge(path=bridge)})
+    plans = plan_stages(config.model_copy(update={"stages": {"s": stage}}))
+    with pytest.raises(ConfigError, match="zero by construction"):
+        bridge_subject(plans["s"], plans)
+
+
 def test_left_out_folders_are_named_in_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -135,8 +140,9 @@ def test_checkpoints_are_listed_from_anywhere(
 ) -> None:
     first = checkpoint(tmp_path / "a/model-x")
     second = checkpoint(tmp_path / "b/deep/step_20")
-    third = checkpoint(tmp_path / "c/final", last_train_step=600)
-    given = [{"path": str(first), "step": 3, "name": "x"}, str(second), {"path": "c/final"}]
+    third = checkpoint(tmp_path / "c/final")
+    last = {"path": "c/final", "step": 600}
+    given = [{"path": str(first), "step": 3, "name": "x"}, str(second), last]
     monkeypatch.chdir(tmp_path)
     config = config_of(given)
     expected = {3: str(first), 20: str(second), 600: str(third)}

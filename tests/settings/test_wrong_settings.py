@@ -12,7 +12,6 @@ from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config, validate_config
 from evaluation.settings.objectives import Objective, settled_objective
 from evaluation.settings.planning import plan_stage, stage_suite
-from evaluation.settings.requested_steps import StepInterval
 from evaluation.settings.suites import Suite, load_suite
 from evaluation.settings.yaml_files import read_yaml
 from tests.tables import cases, table
@@ -72,29 +71,6 @@ def test_each_mistake_has_its_line_and_what_was_meant() -> None:
     for key, meant in (("scorng", "scoring"), ("stages.one.brige", "bridge")):
         assert f"(did you mean {meant}?)" in lines[key]
     assert "no longer exists" in lines["notify"]
-
-
-LINKS = {"b": ("ckpts", "b/10"), "c": ("ckpts/10", "c"), "ckpts/20": ("10", "ckpts/20")}
-
-
-@pytest.mark.parametrize("link", LINKS)
-def test_a_bridge_to_itself_through_a_link(
-    link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "ckpts" / "10").mkdir(parents=True)
-    target, path = LINKS[link]
-    (tmp_path / link).symlink_to(target)
-    assert "zero by construction" in refusal(
-        validate_config, content({}, bridge={"path": path}), "x"
-    )
-
-
-def test_another_step_of_the_folder_is_a_bridge() -> None:
-    for steps in ([20, 30], {"every": 20}):
-        config = validate_config(content({}, steps=steps, bridge={"path": "ckpts/10"}), "x")
-        assert config.stages["one"].bridge is not None
-        assert config.stages["one"].steps in ((20, 30), StepInterval(every=20))
 
 
 @pytest.mark.parametrize(("text", "key"), cases("settings/wrong", "training_config"))
