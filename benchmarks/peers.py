@@ -134,6 +134,8 @@ def _head(model: PreTrainedModel, hidden: torch.Tensor, batch: torch.Tensor) -> 
 
 def flops_per_token(engine: Engine, length: int) -> float:
     """Return 2 per weight of body and head, plus causal attention over half the block on average."""
-    per_token, per_pair = engine.costs
-    head = engine.model.get_output_embeddings().weight.numel()
-    return 2 * (per_token + head + per_pair * length / 2)
+    model, config = engine.model, engine.model.config
+    weights = sum(weight.numel() for weight in model.base_model.parameters())
+    weights += model.get_output_embeddings().weight.numel()
+    weights -= model.get_input_embeddings().weight.numel()
+    return 2.0 * (weights + config.num_hidden_layers * config.hidden_size * length)

@@ -27,10 +27,10 @@ from benchmarks.measure import measure, peak_bytes
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import EvaluationError
-from evaluation.scoring.engine.device import choose_device
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.gpu import INDUCTOR
 from evaluation.scoring.engine.rows import score_blocks, score_requests
+from evaluation.scoring.gpus import choose_device
 
 COMPLETION = 128
 """Tokens of a completion."""

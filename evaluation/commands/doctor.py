@@ -246,7 +246,7 @@ def _disk(plans: Plans) -> Iterator[Problem]:
 
 def _gpu(plans: Plans) -> Iterator[Problem]:
     """Yield why PyTorch cannot use this machine's GPU; a machine without one has no fault."""
-    from evaluation.scoring.engine.device import choose_device
+    from evaluation.scoring.gpus import choose_device
 
     device = next(iter(plans.values())).config.scoring.device
     yield from _errors_of([partial(choose_device, device)])

@@ -24,11 +24,11 @@ from evaluation.errors import (
 from evaluation.scoring import gpus
 from evaluation.scoring.engine import backend
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.device import choose_device
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import Decoding
 from evaluation.scoring.engine.gpu import gpu_faults
 from evaluation.scoring.engine.window import Request
+from evaluation.scoring.gpus import choose_device
 from evaluation.settings.computing import Scoring
 from tests.scoring import tiny
 from tests.workflow.world import World, stored_scores
@@ -138,7 +138,7 @@ def test_too_little_memory_is_not_the_checkpoints_fault(
 def test_a_job_that_was_given_a_gpu_never_runs_on_the_cpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(gpus, "DRIVERS", (str(tmp_path),))
+    monkeypatch.setattr(gpus, "DRIVER", str(tmp_path))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with pytest.raises(ScoringError, match=r"cannot use a GPU here: .*; .* scoring\.device: cpu"):
         choose_device("auto")

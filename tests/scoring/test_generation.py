@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
@@ -176,7 +176,7 @@ def test_without_memory_it_goes_on_with_half_the_rows(
     with model.base_model.register_forward_pre_hook(fail):
         assert run(model, given, stopping, batch=8) == expected
     assert len(caplog.messages) == len(moments)
-    assert "8 answers at once" in caplog.messages[0]
+    assert "8 answers at once" in caplog.text
 
 
 def test_without_memory_for_one_row_it_says_so() -> None:
@@ -192,15 +192,6 @@ def test_without_memory_for_one_row_it_says_so() -> None:
         pytest.raises(ScoringError, match="enough memory for a single answer"),
     ):
         run(model, asks(3), batch=8)
-
-
-def test_an_answer_may_not_reach_where_the_embedding_changes() -> None:
-    """A dynamic rotary embedding depends on the longest row of a batch beyond its first length."""
-    rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10_000.0}
-    model = LlamaForCausalLM(LlamaConfig(**tiny.SHAPE, rope_parameters=rope)).eval()
-    assert run(model, [GenerationRequest("fits", (1, 2), 62)], batch=2)
-    with pytest.raises(ScoringError, match=r"prompt long: .* more than 64 tokens"):
-        run(model, [GenerationRequest("long", (1, 2), 63)], batch=2)
 
 
 def test_memory_limits_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,5 +220,5 @@ def test_nan_names_the_prompt() -> None:
     texts = [*(one.tokens for one in given), *(one.tokens for one in run(model, given, batch=3))]
     unused = min(set(range(tiny.VOCABULARY)) - {token for text in texts for token in text})
     model.model.embed_tokens.weight[unused] = float("nan")
-    with pytest.raises(NonFiniteError, match="prompt broken: "):
+    with pytest.raises(NonFiniteError, match=r"prompt .*: the model returns NaN"):
         run(model, [*given, GenerationRequest("broken", (1, unused, 2, 3), 1)], batch=3)

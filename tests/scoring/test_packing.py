@@ -33,10 +33,9 @@ def test_rows_hold_every_sequence_once_and_keep_their_capacity(drawn, budget, gr
         shared = [len(os.path.commonprefix(pair)) for pair in itertools.pairwise(held)]  # noqa: RUF071
         assert len(held) == 1 or length <= budget + growth * max(shared)
         for owner in owners:
-            alone = row.alone(owner)
-            assert alone.is_chain
-            assert alone.query[-1] == len(alone.tokens) - 1
-            found[owner] = tuple(alone.tokens.tolist()), tuple(alone.target.tolist())
+            own = row.owner == owner
+            path = row.before(int(row.query[own].max()))
+            found[owner] = tuple(row.tokens[path].tolist()), tuple(row.target[own].tolist())
     assert found == dict(enumerate(zip(asked, targets, strict=True)))
 
 

@@ -169,7 +169,9 @@ def test_nan_and_infinity_are_told_by_minus_one() -> None:
     logits[1, 2], logits[2, 5] = torch.nan, torch.inf
     logits[3] = -torch.inf
     rules = Rules.of([Sampling(temperature=1.0)] * 4, logits.device)
+    asked = GenerationRequest("a", (1,), 4, sampling=Sampling(temperature=1.0))
+    streams = [Stream(asked, sample, 3) for sample in range(4)]
     for given_rules in (None, rules):
-        chosen = choose(logits, given_rules, torch.full((4, 3), 0.5, dtype=torch.float64))
+        chosen = choose(logits, given_rules, streams)
         assert chosen[1:].tolist() == [-1, -1, -1]
         assert chosen[0] >= 0

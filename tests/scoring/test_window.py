@@ -32,8 +32,8 @@ def test_requests_are_fitted_into_the_window(name):
 @pytest.mark.parametrize(
     ("context", "continuation", "message"),
     [
-        ((1,), (), "is empty"),
-        ((), (9,), "prefix token alone"),
+        ((1,), (), "nothing to score"),
+        ((), (9,), "nothing to score"),
         ((1,), (1, 2, 3, 4, 5, 6, 7), "has 7 tokens, more than the context window of 6"),
     ],
 )

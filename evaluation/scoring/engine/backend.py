@@ -16,13 +16,12 @@ from evaluation.checkpoints.load import load_model
 from evaluation.errors import CompileError, NotEnoughMemory
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.engine.check_decoding import ensure_decodable
-from evaluation.scoring.engine.device import check_dtype, choose_device, limit_threads
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import generate
 from evaluation.scoring.engine.gpu import INDUCTOR, gpu_faults, keep_compiled
 from evaluation.scoring.engine.rows import score_blocks, score_requests
 from evaluation.scoring.engine.window import BlockNats, Request, Score
-from evaluation.scoring.gpus import holders, visible_names
+from evaluation.scoring.gpus import choose_device, limit_threads
 from evaluation.settings.computing import Scoring
 
 log = logging.getLogger(__name__)
@@ -31,6 +30,10 @@ Scores = TypeVar("Scores")
 
 SMALLEST = 256
 """Least tokens of a forward pass; if these exceed the memory, scoring fails."""
+
+_REMEDY = (
+    "see who else uses it (nvidia-smi), give the job a larger GPU, or set scoring.dtype: bfloat16"
+)
 
 
 class EngineBackend:
@@ -60,7 +63,6 @@ class EngineBackend:
         self.dtype: str = scoring.dtype
         if self.dtype == "auto":
             self.dtype = "float32" if on_cpu else checkpoint.dtype
-        check_dtype(self.device, self.dtype)
         self._compiles = self.device in INDUCTOR and scoring.compile == "auto"
         if self._compiles and cache is not None:
             keep_compiled(cache)
@@ -77,19 +79,16 @@ class EngineBackend:
 
     @functools.cached_property
     def model(self) -> PreTrainedModel:
-        """Load the model when it is first needed.
-
-        Raises:
-            NotEnoughMemory: When the GPU has too little free memory for the weights.
-        """
+        """Load the model when it is first needed; raise NotEnoughMemory if a GPU has too little."""
         start = time.perf_counter()
-        dtype = getattr(torch, self.dtype)
         try:
             with gpu_faults():
-                model = load_model(self._checkpoint, dtype=dtype, device=self.device)
+                model = load_model(
+                    self._checkpoint, dtype=getattr(torch, self.dtype), device=self.device
+                )
         except NotEnoughMemory as error:
-            raise too_little_memory(
-                f"{self._checkpoint.path}: its weights do not fit one GPU in {self.dtype}: {error}"
+            raise NotEnoughMemory(
+                f"{self._checkpoint.path}: its weights do not fit one GPU in {self.dtype}: {error}; {_REMEDY}"
             ) from None
         self._loaded()
         log.info("loaded %s in %.1f s", self._checkpoint.path, time.perf_counter() - start)
@@ -106,8 +105,8 @@ class EngineBackend:
         return self.engine if self.engine.compiler is None else self._engine(is_compiled=False)
 
     def _engine(self, *, is_compiled: bool) -> Engine:
+        compiler = INDUCTOR[self.device] if is_compiled else None
         with gpu_faults():
-            compiler = INDUCTOR[self.device] if is_compiled else None
             return Engine(
                 self.model, row_tokens=self.row_tokens, device=self.device, compiler=compiler
             )
@@ -117,9 +116,7 @@ class EngineBackend:
         for loaded in ("engine", "_decoder", "model"):
             self.__dict__.pop(loaded, None)
         gc.collect()  # a model has reference cycles
-        if self.device == "cuda":
-            with gpu_faults():
-                torch.cuda.empty_cache()
+        torch.cuda.empty_cache()
 
     def log_likelihoods(self, requests: Sequence[Request]) -> list[Score]:
         """Return the log-likelihood of each continuation; requests must fit the context window."""
@@ -147,8 +144,7 @@ class EngineBackend:
             vocabulary: Number of ids that may be chosen.
         """
         engine = self._decoder  # loaded now, so that its time is not that of the first answers
-        longest = max(len(request.tokens) + request.max_new_tokens for request in requests)
-        ensure_decodable(engine, longest)
+        ensure_decodable(engine, max(len(one.tokens) + one.max_new_tokens for one in requests))
         return generate(engine, requests, vocabulary=vocabulary, batch=self._batch)
 
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:
@@ -169,19 +165,8 @@ class EngineBackend:
                 self.engine.tokens_processed += before
             except NotEnoughMemory as error:
                 if self.row_tokens < 2 * SMALLEST:
-                    raise too_little_memory(str(error)) from None
+                    raise NotEnoughMemory(f"{error}; {_REMEDY}") from None
                 self.row_tokens //= 2
                 self.engine.row_tokens = self.row_tokens
-                log.warning("%s; continuing with %d", error, self.row_tokens)
+                log.warning("%s; continuing with %d tokens a pass", error, self.row_tokens)
             torch.cuda.empty_cache()  # after `except`, which holds the failed pass's tensors
-
-
-def too_little_memory(what: str) -> NotEnoughMemory:
-    """Return an error that names the other processes in the GPU's memory, or else the remedy.
-
-    Args:
-        what: Beginning of the sentence: what exceeds the memory.
-    """
-    others = holders(visible_names()[:1])
-    remedy = "give the job a GPU with more memory, or set scoring.dtype: bfloat16 if it is not"
-    return NotEnoughMemory(f"{what}; {f'it is also held by {others}' if others else remedy}")

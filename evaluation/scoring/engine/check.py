@@ -1,8 +1,8 @@
 """Compare an engine's log-probabilities with the model's own, for each shape, window and kind of mask.
 
 A class may scale its logits behind the head, carry a state past any mask, or ignore masks; a kernel may
-be wrong. All of these would give wrong scores without an error. The check runs what scoring runs, on a
-row with two sequences that share a prefix, or on one plain sequence, beyond the windows of the layers.
+be wrong. All of these would give wrong scores without an error. The check runs what scoring and decoding
+run: on two sequences that share a prefix, or on a plain one, beyond the windows of the layers.
 
 The reference is transformers' own pass over each sequence alone. The relative L2 norm of the difference
 counts, and the slope of our values on the model's: a scale of 1.01 shows there in bfloat16, too.
@@ -20,14 +20,12 @@ from transformers import PreTrainedModel
 from evaluation.errors import EvaluationError, NonFiniteError, with_class
 from evaluation.scoring.engine.gpu import Shape, attention_by, gpu_faults
 from evaluation.scoring.engine.masks import BLOCK
-from evaluation.scoring.engine.tries import Batch, PackedRow, chain, collate
+from evaluation.scoring.engine.tries import Batch, Ints, PackedInputs, collate, key_of
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 """Tolerance of each dtype: rounding in float32 causes about 1e-6."""
-NARROW = 1e-2
-"""Tolerance of narrower dtypes: bfloat16 causes about 4e-3."""
-EXPERTS = 5e-2
-"""The same if rounding may route a token to other experts."""
+NARROW, EXPERTS = 1e-2, 5e-2
+"""Tolerance of narrower dtypes (bfloat16 causes about 4e-3), and where rounding may choose other experts."""
 SLOPE = 2e-3
 """How far from 1 the least-squares slope may be."""
 
@@ -39,24 +37,21 @@ COMPARED = 256
 """Number of token ids whose log-probability is compared at each of the last positions."""
 LAST = 3
 """Number of positions at the end of each sequence that are compared: they see all others."""
-REFUSALS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+REFUSALS = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError),
+    *(TypeError, ValueError, RuntimeError),
+)
 """Errors of a class that does not take what this project gives it."""
 
-_SIZE = re.compile("window(?!_layers)|chunk")
 _BEYOND = (
     40  # tokens after the end of a block or a window, so that the last positions are outside it
 )
 
 Values = NDArray[np.float64]
+Run = Callable[[Batch], tuple[torch.Tensor, torch.Tensor]]
 
 
-def scoring_fault(
-    model: PreTrainedModel,
-    run: Callable[[Batch], tuple[torch.Tensor, torch.Tensor]],
-    shape: Shape,
-    *,
-    is_causal: bool,
-) -> str | None:
+def scoring_fault(model: PreTrainedModel, run: Run, shape: Shape, *, is_causal: bool) -> str | None:
     """Return why a row's log-probabilities in a shape differ from the model's own; None if they do not.
 
     Args:
@@ -65,19 +60,39 @@ def scoring_fault(
     """
     length = min(max(BLOCK + _BEYOND, beyond_windows(model, shape.length)), shape.length)
     vocabulary = model.get_input_embeddings().weight.shape[0]
-    row, sequences = _sample(length, vocabulary, is_causal=is_causal)
-    batch = collate([row], shape.length, count=shape.rows, is_causal=is_causal)
+    sequences, ids = _sequences(length, vocabulary, is_causal=is_causal), compared(vocabulary)
+    # Each input ends at one of the last positions, and each pair asks for one of the compared tokens.
+    ends = [one[: len(one) - n] for one in sequences for n in range(LAST)[::-1]]
+    inputs = [key for end in ends for key in [key_of(end)] * len(ids)]
+    targets = [key_of([token]) for token in ids.tolist()] * len(ends)
+    packed = PackedInputs(inputs, targets, lambda shared: shared + 2 * length)
+    with torch.inference_mode():  # as in scoring: graphs of layers depend on it
+        batch = collate([packed.row(0)], shape.length, count=shape.rows, is_causal=is_causal)
 
     def compare() -> str | None:
-        ours = np.empty(len(row.target))
-        ours[np.argsort(row.query, kind="stable")] = run(batch)[0].double().cpu()
-        width = len(compared(vocabulary))
-        parts = [ours[row.owner == number].reshape(-1, width) for number in range(len(sequences))]
-        pairs = zip(sequences, parts, strict=True)
-        faults = (difference(model, tokens, values) for tokens, values in pairs)
+        ours = np.empty(len(targets))
+        ours[batch.owner] = run(batch)[0].double().cpu()
+        parts = ours.reshape(len(sequences), LAST, len(ids))
+        faults = (difference(model, *pair) for pair in zip(sequences, parts, strict=True))
         return next(filter(None, faults), None)
 
     return fault_of(compare)
+
+
+def _sequences(length: int, vocabulary: int, *, is_causal: bool) -> list[Ints]:
+    """Return sequences that take `length` tokens together: one, or two with a common prefix."""
+    # A prime step: no id comes twice before the vocabulary is used up, so every place is distinguishable.
+    tokens = (1 + np.arange(length) * 7919) % vocabulary
+    if is_causal:
+        return [tokens]
+    fork = length - 1 - min(8, length // 4)
+    shared = max(1, fork - LAST + 1)
+    return [tokens[:fork], np.concatenate([tokens[:shared], tokens[fork:]])]
+
+
+def compared(vocabulary: int) -> Ints:
+    """Return at most COMPARED token ids, spread evenly over the vocabulary, up to its last row."""
+    return np.linspace(0, vocabulary - 1, min(COMPARED, vocabulary)).astype(np.int64)
 
 
 def fault_of(compare: Callable[[], str | None]) -> str | None:
@@ -89,7 +104,7 @@ def fault_of(compare: Callable[[], str | None]) -> str | None:
         return None  # scoring names what it came from
     except EvaluationError:
         raise
-    except (*REFUSALS, RuntimeError) as error:
+    except REFUSALS as error:
         return f"it does not take a mask and positions for each token ({with_class(error)})"
 
 
@@ -108,41 +123,11 @@ def _window_sizes(table: dict[str, Any]) -> Iterator[int]:
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _window_sizes(value)
-        elif type(value) is int and _SIZE.search(key):
+        elif type(value) is int and re.search("window(?!_layers)|chunk", str(key)):
             yield value
 
 
-def _sample(
-    length: int, vocabulary: int, *, is_causal: bool
-) -> tuple[PackedRow, list[NDArray[np.int64]]]:
-    """Return a row and its sequences; pairs ask for all compared tokens at the last positions of each."""
-    index = np.arange(length)
-    # A prime step: no id comes twice before the vocabulary is used up, so every place is distinguishable.
-    tokens = (1 + index * 7919) % vocabulary
-    ids = compared(vocabulary)
-    fork = length if is_causal else length - 1 - min(8, length // 4)
-    shared = fork - LAST + 1 if fork > LAST else 1
-    places = [index[:fork], np.append(index[:shared], index[fork:])][: 1 if is_causal else 2]
-    depth, end = index.copy(), np.full(length, length)
-    if not is_causal:
-        depth[fork:] = shared + np.arange(length - fork)
-        end[shared:fork] = fork
-    pairs = [
-        chain(tokens, path[-LAST:].repeat(len(ids)), np.tile(ids, len(path[-LAST:])), number)
-        for number, path in enumerate(places)
-    ]
-    query, target, owner = (
-        np.concatenate(part) for part in zip(*(row[3:] for row in pairs), strict=True)
-    )
-    return PackedRow(tokens, depth, end, query, target, owner), [tokens[path] for path in places]
-
-
-def compared(vocabulary: int) -> NDArray[np.int64]:
-    """Return at most COMPARED token ids, spread evenly over the vocabulary, up to its last row."""
-    return np.linspace(0, vocabulary - 1, min(COMPARED, vocabulary)).astype(np.int64)
-
-
-def difference(model: PreTrainedModel, tokens: NDArray[np.int64], found: Values) -> str | None:
+def difference(model: PreTrainedModel, tokens: Ints, found: Values) -> str | None:
     """Return by how much log-probabilities differ from the model's own; None if by rounding alone.
 
     In narrow dtypes, twice what two of the class's own attention functions differ by is rounding, too.
@@ -153,9 +138,8 @@ def difference(model: PreTrainedModel, tokens: NDArray[np.int64], found: Values)
     """
     own = _reference(model, tokens, len(found))
     is_mixed = any(type(module).__name__.endswith("Experts") for module in model.modules())
-    allowed = TOLERANCE.get(model.dtype, EXPERTS if is_mixed else NARROW)
+    allowed, steepest = TOLERANCE.get(model.dtype, EXPERTS if is_mixed else NARROW), SLOPE
     error, slope = _compared(found, own)
-    steepest = SLOPE
     if (error > allowed or abs(slope - 1) > steepest) and model.dtype not in TOLERANCE:
         with attention_by(model, "eager"):
             noise, tilt = _compared(_reference(model, tokens, len(found)), own)
@@ -175,7 +159,7 @@ def _compared(found: Values, own: Values) -> tuple[float, float]:
     return error, float((ours * theirs).sum() / max((theirs * theirs).sum(), 1e-300))
 
 
-def _reference(model: PreTrainedModel, tokens: NDArray[np.int64], last: int) -> Values:
+def _reference(model: PreTrainedModel, tokens: Ints, last: int) -> Values:
     """Return log-probabilities (last, tokens) by the model's own forward pass over a sequence."""
     vocabulary = model.get_input_embeddings().weight.shape[0]
     ids = torch.from_numpy(tokens[None]).to(model.device)

@@ -7,7 +7,6 @@ Letters: B rows, S tokens of a row, D width.
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from transformers import Cache, PreTrainedModel
 
-from evaluation.errors import CompileError, NotEnoughMemory, ScoringError
+from evaluation.errors import CompileError, ScoringError
 from evaluation.scoring.engine import gpu
 from evaluation.scoring.engine.check import SHORT, beyond_windows, scoring_fault
 from evaluation.scoring.engine.gpu import Compiler, HostCopy, Shape, shape_of
@@ -26,7 +25,6 @@ from evaluation.scoring.engine.masks import (
     block_mask,
     dense_mask,
     layer_windows,
-    longest_position,
 )
 from evaluation.scoring.engine.tries import Batch, Ints, PackedRow, collate, group_rows
 
@@ -60,9 +58,7 @@ class Engine:
         self.compiler = compiler
         self.head, self.windows = Head(model, compiler), layer_windows(model.config)
         self.vocab_size = model.get_input_embeddings().weight.shape[0]
-        self.longest = longest_position(model)
         self.tokens_processed = 0
-        self._is_prepared = False
         self.decodable: set[int] = set()
         """Lengths of prompts up to which decoding was compared with the model's own pass."""
         self._checked: dict[bool, set[Shape]] = {False: set(), True: set()}  # tries, text
@@ -71,20 +67,13 @@ class Engine:
 
     @contextlib.contextmanager
     def prepared(self) -> Iterator[None]:
-        """Have the model use our masks and compiled layers while the block lasts; blocks may be nested."""
-        if self._is_prepared:
+        """Have the model use our masks and compiled layers while the block lasts."""
+        with (
+            torch.inference_mode(),
+            gpu.attention_by(self.model, gpu.ATTENTION),
+            gpu.compiled_layers(self.model, self.compiler),
+        ):
             yield
-            return
-        self._is_prepared = True
-        try:
-            with (
-                torch.inference_mode(),
-                gpu.attention_by(self.model, gpu.ATTENTION),
-                gpu.compiled_layers(self.model, self.compiler),
-            ):
-                yield
-        finally:
-            self._is_prepared = False
 
     def groups(self, lengths: Sequence[int], *, is_text: bool) -> Iterator[list[int]]:
         """Yield indices of the rows that run together, the longest rows first."""
@@ -98,24 +87,13 @@ class Engine:
             yield from (group[at : at + shape.rows] for at in range(0, len(group), shape.rows))
 
     def collate(self, rows: Sequence[PackedRow], *, is_text: bool) -> Batch:
-        """Make a batch of rows, padded to a shape that this engine runs; refuse unknown tokens."""
+        """Make a batch of rows, padded to a shape that this engine runs."""
         longest = max(len(row.tokens) for row in rows)
         if self.compiler is None:
             batch = collate(rows, longest)
         else:
             shape = shape_of(longest, self.row_tokens, is_text=is_text)
             batch = collate(rows, shape.length, count=shape.rows, is_causal=is_text)
-        highest = max(int(batch.tokens.max()), int(batch.target.max()))
-        if highest >= self.vocab_size:
-            raise ScoringError(
-                f"a request has token {highest}, but the model's embedding has only "
-                f"{self.vocab_size} rows; the tokens come from another tokenizer"
-            )
-        if int(batch.depth.max()) >= self.longest:
-            raise ScoringError(
-                f"a request has more than {self.longest} tokens; from there on this model's rotary "
-                "embedding depends on the other rows of the batch; lower the sequence length"
-            )
         if self.device.type != "cuda":
             return batch
         return batch._replace(**{name: getattr(batch, name).pin_memory() for name in _MOVED})
@@ -129,18 +107,10 @@ class Engine:
         """
         if self.compiler is not None:
             return np.maximum(self.row_tokens, shared + BLOCK)
-        per_token, per_pair = self.costs
-        return (shared + np.sqrt(shared**2 + shared * per_token / per_pair)).astype(np.int64)
-
-    @cached_property
-    def costs(self) -> tuple[float, float]:
-        """Count the multiply-adds of the model's body for a token, and for a pair of tokens in a row."""
-        body = sum(weight.numel() for weight in self.model.base_model.parameters())
-        body -= self.model.get_input_embeddings().weight.numel()
-        config = self.model.config.get_text_config()
-        # Where it differs between layers, the configuration's attribute raises an error.
-        width = config.to_dict().get("head_dim") or config.hidden_size // config.num_attention_heads
-        return float(body), float(2 * config.num_hidden_layers * config.num_attention_heads * width)
+        # About 12 D^2 multiply-adds of a layer for a token, and 2 D for a pair of tokens.
+        ratio = 6 * self.model.config.get_text_config().hidden_size
+        most: Ints = (shared + np.sqrt(shared**2 + shared * ratio)).astype(np.int64)
+        return most
 
     def hidden(self, batch: Batch, cache: Cache | None = None) -> torch.Tensor:
         """Return the last hidden states (B, S, D) of a batch."""
@@ -183,21 +153,15 @@ class Engine:
         return hidden
 
     def run(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the log-probability of each pair, and whether it is greedy, without any check."""
-        with self.prepared(), gpu.gpu_faults():
-            hidden = self.hidden(batch)
-            query = batch.query.to(hidden.device, non_blocking=True)
-            needed = hidden.flatten(0, 1).index_select(0, query)
-            return self.head.score(needed, batch.pair, batch.target)
+        """Return the log-probability of each pair of a batch, and whether it is greedy; within `prepared`."""
+        hidden = self.hidden(batch)
+        query = batch.query.to(hidden.device, non_blocking=True)
+        needed = hidden.flatten(0, 1).index_select(0, query)
+        return self.head.score(needed, batch.pair, batch.target)
 
     def launch(self, batch: Batch) -> HostCopy:
-        """Begin to score the pairs of a batch; their log-probabilities are on their way to the host.
-
-        Raises:
-            NotEnoughMemory: When a GPU's memory is exhausted.
-        """
-        with self._naming(Shape(*batch.tokens.shape)):
-            logprob, is_greedy = self.run(batch)
+        """Begin to score the pairs of a batch; their log-probabilities are on their way to the host."""
+        logprob, is_greedy = self.run(batch)
         self.tokens_processed += sum(len(row.tokens) for row in batch.rows)
         return HostCopy(logprob.double(), is_greedy)
 
@@ -213,8 +177,7 @@ class Engine:
         else:
             shapes = {shape_of(length, self.row_tokens, is_text=is_text) for length in lengths}
         for shape in shapes - self._checked[is_text]:
-            with self._naming(shape):
-                fault = scoring_fault(self.model, self.run, shape, is_causal=is_text)
+            fault = scoring_fault(self.model, self._run_prepared, shape, is_causal=is_text)
             name = type(self.model).__name__
             if fault and self.compiler is not None:
                 raise CompileError(f"{name}, compiled, cannot be scored: {fault}")
@@ -222,12 +185,6 @@ class Engine:
                 raise ScoringError(f"{name} cannot be scored: {fault}; {INSTEAD}")
             self._checked[is_text].add(shape)
 
-    @contextlib.contextmanager
-    def _naming(self, shape: Shape) -> Iterator[None]:
-        try:
-            yield
-        except (NotEnoughMemory, torch.OutOfMemoryError):
-            raise NotEnoughMemory(
-                f"the GPU does not have enough memory for {shape.rows} rows of {shape.length} tokens; "
-                f"lower scoring.row_tokens (now {self.row_tokens})"
-            ) from None
+    def _run_prepared(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        with self.prepared():
+            return self.run(batch)

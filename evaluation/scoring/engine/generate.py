@@ -11,18 +11,17 @@ Letters: B rows, V vocabulary.
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
-from evaluation.errors import NotEnoughMemory, ScoringError
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
+from evaluation.errors import NonFiniteError, NotEnoughMemory, ScoringError
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, StopReason, StopSearch
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.gpu import gpu_faults
 from evaluation.scoring.engine.masks import Mask
-from evaluation.scoring.engine.partial_answers import PartialAnswer, next_tokens, rules_of
-from evaluation.scoring.engine.sampling import Rules
+from evaluation.scoring.engine.sampling import Rules, Stream, choose, stream_width
 from evaluation.scoring.engine.slots import PrefillCache, Slots, rows_in_memory
 from evaluation.scoring.engine.tries import PackedInputs, PackedRow, group_rows, key_of
 
@@ -49,6 +48,36 @@ class PrefilledPrompt:
     logits: torch.Tensor
 
 
+@dataclass(eq=False)
+class PartialAnswer:
+    """An answer that is being decoded; `used` is the number of columns in use of its slot."""
+
+    key: AnswerKey
+    request: GenerationRequest
+    search: StopSearch
+    stream: Stream | None  # None: greedy
+    used: int
+    tokens: list[int] = field(default_factory=list)
+    stop_reason: StopReason | None = None
+
+    def take(self, token: int) -> None:
+        """Add a token, and set `stop_reason` if it ends the answer; -1, for NaN, is a NonFiniteError."""
+        if token < 0:
+            raise NonFiniteError(
+                f"prompt {self.request.id}: the model returns NaN or infinite logits for token "
+                f"{len(self.tokens) + 1} of its answer; the checkpoint's weights are broken or "
+                "overflow in this dtype (set scoring.dtype: float32)"
+            )
+        if token in self.request.stopping.eos_ids:
+            self.stop_reason = "eos"
+            return
+        self.tokens.append(token)
+        if self.search.reached(self.tokens):
+            self.stop_reason = "stop_string"
+        elif len(self.tokens) >= self.request.max_new_tokens:
+            self.stop_reason = "length"
+
+
 class Decoding:
     """Rows that decode an answer each, and are refilled once that ends.
 
@@ -61,7 +90,6 @@ class Decoding:
     """
 
     _slots: Slots
-    _rules: Rules | None
 
     def __init__(
         self,
@@ -81,8 +109,8 @@ class Decoding:
         keys = [key_of(requests[index].tokens) for index in self._order]
         self._packed = PackedInputs(keys, [key_of([0])] * len(keys), engine.capacity)
         self._unread = group_rows(self._packed.lengths, engine.row_tokens)[::-1]
-        self._is_open, self._ready = False, list[PrefilledPrompt]()
-        self._rows, self._ruled = list[PartialAnswer](), list[PartialAnswer]()
+        self._ready, self._rows = list[PrefilledPrompt](), list[PartialAnswer]()
+        self._rules: Rules | None = None
         self._ended: list[int] = []  # rows whose slot is free
         self._finished: Answers = {}
 
@@ -103,53 +131,52 @@ class Decoding:
         """Decode until a part is full; return False when all answers are finished."""
         until = time.monotonic() + PART_SECONDS
         while len(self._finished) < PART_ANSWERS and time.monotonic() < until:
-            self._fill()
+            if self._fill():
+                self._rules = self._rules_of(self._rows)
             if not self._rows:
                 return False
             self._advance()
         return True
 
-    def _fill(self) -> None:
-        """Begin samples in free rows; move the last rows into those that stay free."""
+    def _fill(self) -> bool:
+        """Begin samples in free rows; move the last rows into those that stay free; tell of changes."""
+        before = list(self._rows)
         while (free := self.most - len(self._rows) + len(self._ended)) > 0:
             while self._ready and not self._ready[-1].samples:
                 self._ready.pop()
-            if not self._ready and not self._unread:
-                break
-            if not self._ready:
+            if self._ready:
+                self._begin(self._ready[-1], min(free, len(self._ready[-1].samples)))
+            elif self._unread:
                 self._read([self._packed.row(i) for i in self._unread.pop()])
-                continue
-            self._begin(self._ready[-1], min(free, len(self._ready[-1].samples)))
+            else:
+                break
         for place in sorted(self._ended, reverse=True):
             last = self._rows.pop()
             if place < len(self._rows):
                 self._slots.move(len(self._rows), place, last.used)
                 self._rows[place] = last
         self._ended = []
+        return before != self._rows
 
     def _read(self, rows: Sequence[PackedRow]) -> None:
         """Read the prompts of some rows in one pass; the longest is begun first."""
         batch, reading = self._engine.collate(rows, is_text=False), PrefillCache()
         hidden = self._engine.hidden(batch, reading).flatten(0, 1)
         logits = self._engine.head.logits(hidden.index_select(0, batch.query.to(hidden.device)))
-        if not logits.isfinite().all() and len(batch.owner) > 1:  # one breaks its whole row
-            for alone in [row.alone(owner) for row in rows for owner in row.owner.tolist()]:
-                self._read([alone])
-            return
         place = np.divmod(batch.query[batch.pair].numpy(), batch.tokens.shape[1])
         for owner, row, query, pair in zip(batch.owner, *place, batch.pair.tolist(), strict=True):
             path = torch.from_numpy(batch.rows[row].before(query)).to(hidden.device)
             index = self._order[owner]
-            prompt = PrefilledPrompt(
-                index, self._samples[index], reading, int(row), path, logits[pair]
+            samples = self._samples[index]
+            self._ready.append(
+                PrefilledPrompt(index, samples, reading, int(row), path, logits[pair])
             )
-            self._ready.append(prompt)
         self._ready.sort(key=lambda prompt: self._length(prompt.index))
-        if not self._is_open:
+        if not hasattr(self, "_slots"):
             columns = max(map(self._length, self._order))
             self.most = min(self.most, rows_in_memory(reading, columns, self._vocabulary))
             log.info("decoding %d answers at once", self.most)
-            self._slots, self._is_open = Slots(self.most, reading), True
+            self._slots = Slots(self.most, reading)
 
     def _length(self, index: int) -> int:
         return len(self._requests[index].tokens) + self._requests[index].max_new_tokens
@@ -157,9 +184,8 @@ class Decoding:
     def _begin(self, prompt: PrefilledPrompt, count: int) -> None:
         """Begin some samples of a prompt: their first token follows from the prompt's logits."""
         request = self._requests[prompt.index]
-        keys = [AnswerKey(prompt.index, prompt.samples.pop()) for _ in range(count)]
-        rows = [PartialAnswer.of(key, request, self._vocabulary) for key in keys]
-        ids = self._take(rows, prompt.logits.expand(count, -1), rules_of(rows, self._engine.device))
+        rows = [self._row(prompt.index, prompt.samples.pop()) for _ in range(count)]
+        ids = self._take(rows, prompt.logits.expand(count, -1), self._rules_of(rows))
         self._slots.widen(max([*(row.used for row in self._rows), len(request.tokens)]))
         for row, token in zip(rows, ids, strict=True):
             if row.stop_reason is None:
@@ -168,13 +194,22 @@ class Decoding:
                 self._slots.put(place, prompt.reading, prompt.row, prompt.path)
                 self._slots.ids[place] = token
 
+    def _row(self, index: int, sample: int) -> PartialAnswer:
+        request, width = self._requests[index], stream_width(self._vocabulary)
+        stream = Stream(request, sample, width) if request.sampling.temperature else None
+        search = StopSearch(request.stopping, request.tokens)
+        return PartialAnswer(AnswerKey(index, sample), request, search, stream, len(request.tokens))
+
+    def _rules_of(self, rows: Sequence[PartialAnswer]) -> Rules | None:
+        """Return the sampling settings of rows; None if all are greedy."""
+        if all(row.stream is None for row in rows):
+            return None
+        return Rules.of([row.request.sampling for row in rows], self._engine.device)
+
     def _advance(self) -> None:
         """Decode one more token of every row."""
         count, slots = len(self._rows), self._slots
         slots.widen(max(row.used for row in self._rows) + 1)
-        if self._ruled != self._rows:
-            self._ruled = list(self._rows)
-            self._rules = rules_of(self._ruled, self._engine.device)
         ids, places = slots.ids[:count, None], slots.places[:count, None]
         columns = torch.arange(slots.width, device=places.device)
 
@@ -185,9 +220,8 @@ class Decoding:
             return visible[:, None, None]
 
         hidden = self._engine.body(ids, places, mask, slots)
-        slots.ids[:count] = self._take(
-            self._rows, self._engine.head.logits(hidden[:, 0]), self._rules
-        )
+        logits = self._engine.head.logits(hidden[:, 0])
+        slots.ids[:count] = self._take(self._rows, logits, self._rules)
         slots.places[:count] += 1
         for place, row in enumerate(self._rows):
             row.used += 1
@@ -202,12 +236,12 @@ class Decoding:
         if self._seen is not None:
             for row, values in zip(rows, logits, strict=True):
                 self._seen.setdefault(row.key, []).append(values)
-        chosen = next_tokens(rows, logits, rules)
+        chosen = choose(logits, rules, [row.stream for row in rows])
         for row, token in zip(rows, chosen.tolist(), strict=True):
             row.take(token)
             if row.stop_reason is not None:
-                stopping = row.request.stopping
-                answer = stopping.answer(row.request.tokens, row.tokens, row.stop_reason)
+                request = row.request
+                answer = request.stopping.answer(request.tokens, row.tokens, row.stop_reason)
                 self._finished[row.key] = answer
         return chosen
 
@@ -229,35 +263,24 @@ def generate(
         batch: Most rows that are decoded at once; fewer if free memory is for fewer. None: MOST.
 
     Raises:
-        NonFiniteError: When the model returns NaN or infinity; it names the prompt.
-        ScoringError: When memory is too small for a single row, or an answer may become too long.
+        NonFiniteError: When the model returns NaN or infinity; it names the first such prompt.
+        ScoringError: When memory is too small for a single row.
     """
-    for request in requests:
-        if len(request.tokens) + request.max_new_tokens > engine.longest:
-            raise ScoringError(
-                f"prompt {request.id}: with its answer it may have more than {engine.longest:.0f} tokens; "
-                "from there on this model's rotary embedding depends on the other prompts in the batch; "
-                "lower max_new_tokens"
-            )
     batch = batch or MOST[engine.device.type]
     wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
-    with gpu_faults():
-        while wanted:
-            decoding = Decoding(engine, requests, wanted, vocabulary, min(batch, len(wanted)))
-            for part in decoding.parts():
-                wanted -= part.keys()
-                yield part
-            batch = min(decoding.most, len(wanted))
-            del decoding  # frees its memory
-            if wanted and batch == 1:
-                raise ScoringError(
-                    "the GPU does not have enough memory for a single answer; lower max_new_tokens, or "
-                    "give the job a GPU with more memory"
-                )
-            if wanted:
-                torch.cuda.empty_cache()
-                log.warning(
-                    "the GPU does not have enough memory for %d answers at once; batch halved",
-                    batch,
-                )
-                batch //= 2
+    while wanted:
+        decoding = Decoding(engine, requests, wanted, vocabulary, min(batch, len(wanted)))
+        for part in decoding.parts():
+            wanted -= part.keys()
+            yield part
+        batch = min(decoding.most, len(wanted))
+        del decoding  # frees its memory
+        if wanted and batch == 1:
+            raise ScoringError(
+                "the GPU does not have enough memory for a single answer; lower max_new_tokens, or give "
+                "the job a GPU with more memory"
+            )
+        if wanted:
+            torch.cuda.empty_cache()
+            log.warning("too little GPU memory for %d answers at once; batch halved", batch)
+            batch //= 2

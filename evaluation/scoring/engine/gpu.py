@@ -2,14 +2,12 @@
 
 All of it also runs on a CPU, where the tests compare it with plain passes.
 
-Letters: B rows, S tokens of a row, N blocks of a row, H heads, D width of a head.
+Letters: B rows, S tokens of a row, H heads, D width of a head.
 """
 
 import contextlib
-import logging
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib.metadata import version
@@ -17,14 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch.nn.attention.flex_attention import BlockMask, FlexKernelOptions, flex_attention
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from evaluation.errors import CompileError, EvaluationError, GpuFault, NotEnoughMemory, reason_of
 from evaluation.scoring.engine.masks import BLOCK
-
-log = logging.getLogger(__name__)
 
 Compiler = str | Callable[..., Any]
 """A backend of `torch.compile`."""
@@ -38,13 +34,6 @@ ATTENTION = "evaluation_scoring"
 MOST_GRAPHS = 64
 """Most graphs of decoder layers in one process. A job needs (2 for tries + 1 for each length of text) x
 kinds of layers, and as many again each time that it halves its rows for lack of memory."""
-
-FLOAT32_KERNEL: FlexKernelOptions = {"BLOCK_M": 64, "BLOCK_N": 32, "num_stages": 2, "num_warps": 8}
-"""Tiles of flex attention in float32: the default ones do not fit all widths of heads, or spill 14 KB a
-thread on an A100."""
-
-_UNGROUPED = torch.nn.Identity()
-"""Stands for an attention whose keys have as many heads as its queries."""
 
 
 def attend(
@@ -60,35 +49,20 @@ def attend(
     for name in ("softcap", "s_aux", "position_bias"):
         if others.get(name) is not None:
             raise ValueError(f"{type(module).__name__} computes attention with `{name}`")
-    is_wide = is_on_gpu(query) and query.dtype == torch.float32
-    groups = query.shape[1] // key.shape[1]
     if not isinstance(attention_mask, BlockMask):
-        if is_wide and groups > 1 and query.shape[2] > 1:  # no fused kernel shares these keys
-            key, value = (part.repeat_interleave(groups, dim=1) for part in (key, value))
-            module = _UNGROUPED
         dense: tuple[torch.Tensor, None] = sdpa_attention_forward(
             module, query, key, value, attention_mask, scaling=scaling, **others
         )
         return dense
+    is_grouped = query.shape[1] > key.shape[1]
     output = flex_attention(
-        query,
-        key,
-        value,
-        block_mask=attention_mask,
-        scale=scaling,
-        enable_gqa=groups > 1,
-        kernel_options=FLOAT32_KERNEL if is_wide else None,
+        query, key, value, block_mask=attention_mask, scale=scaling, enable_gqa=is_grouped
     )
     assert isinstance(output, torch.Tensor)
     return output.transpose(1, 2).contiguous(), None
 
 
 AttentionInterface.register(ATTENTION, attend)
-
-
-def is_on_gpu(part: torch.Tensor) -> bool:
-    """Return whether a tensor is on a GPU; a benchmark without one replaces this."""
-    return part.is_cuda
 
 
 @contextlib.contextmanager
@@ -139,15 +113,18 @@ def compiled_layers(model: PreTrainedModel, compiler: Compiler | None) -> Iterat
 
     Weights are inputs of a graph, so the next layer and the next checkpoint use the same one.
     """
-    names = set(model._no_split_modules or ()) if compiler is not None else set()
+    if compiler is None:
+        yield
+        return
+    names = set(model._no_split_modules or ())
     layers = [module for module in model.modules() if type(module).__name__ in names]
-    if compiler is not None and not layers:
+    if not layers:
         raise CompileError(f"{type(model).__name__} does not name its decoder layers")
     limits = {"recompile_limit": MOST_GRAPHS, "accumulated_recompile_limit": 4 * MOST_GRAPHS}
     for layer in layers:
         layer.forward = partial(compiled(type(layer).forward, compiler), layer)
     try:
-        with torch._dynamo.config.patch(limits) if layers else contextlib.nullcontext():
+        with torch._dynamo.config.patch(limits):
             yield
     finally:
         for layer in layers:
@@ -158,14 +135,11 @@ def keep_compiled(cache_folder: Path) -> None:
     """Have torch and Triton store compiled kernels in the shared cache, unless the user has set where."""
     versions = "_".join(f"{name}-{version(name)}" for name in ("torch", "transformers"))
     folder = cache_folder / "compiled" / versions
-    try:
+    with contextlib.suppress(OSError):  # where it cannot be written, each job compiles anew
         folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        log.warning("%s: compiled kernels are not stored there (%s)", folder, reason_of(error))
-        return
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder))
-    os.environ.setdefault("TRITON_CACHE_DIR", str(folder / "triton"))
+        if os.access(folder, os.W_OK):
+            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder))
+            os.environ.setdefault("TRITON_CACHE_DIR", str(folder / "triton"))
 
 
 class HostCopy:

@@ -30,13 +30,13 @@ class Head:
         if not isinstance(layer, torch.nn.Linear):
             raise ScoringError(f"{type(model).__name__} has no linear output layer")
         weight, bias = layer.weight, layer.bias
-        self._is_narrow = (
-            weight.is_cuda and weight.dtype != torch.float32
-        )  # products output float32
+        # A GPU's products of narrow weights are put out in float32.
+        self._is_narrow = weight.is_cuda and weight.dtype != torch.float32
         self._weight = weight if self._is_narrow else weight.float()
         self._bias = None if bias is None else bias.float()
-        self._factor = 1 / (declared(model.config, "logits_scaling") or 1.0)
-        self._factor *= declared(model.config, "logit_scale") or 1.0
+        self._factor = (declared(model.config, "logit_scale") or 1.0) / (
+            declared(model.config, "logits_scaling") or 1.0
+        )
         self._cap = declared(model.config, "final_logit_softcapping")
         self._compiler, self._is_checked = compiler, False
         most = max(1, CHUNK_LOGITS[weight.device.type] // len(weight))

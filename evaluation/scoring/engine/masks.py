@@ -7,12 +7,11 @@ sequence, not of the row.
 Letters: B rows, S tokens of a row, N blocks of a row.
 """
 
-import math
 from typing import Any
 
 import torch
 from torch.nn.attention.flex_attention import BlockMask
-from transformers import PretrainedConfig, PreTrainedModel
+from transformers import PretrainedConfig
 
 from evaluation.errors import ScoringError
 
@@ -28,8 +27,8 @@ def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> to
     """Return a boolean mask (B, 1, S, S), True where a row's token attends to a column's.
 
     Args:
-        depth: Position of each token in its sequence, (B, S), so that a window counts its tokens.
-        end: PackedRow index from which on no token attends to it, (B, S).
+        depth: Position of each token in its sequence, (B, S).
+        end: Row index from which on no token attends to it, (B, S).
     """
     index = torch.arange(end.shape[1], device=end.device)
     visible = (index[None, :] <= index[:, None]) & (index[:, None] < end[:, None, :])
@@ -39,14 +38,10 @@ def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> to
 
 
 def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> BlockMask:
-    """Return a mask of a packed row's pairs for flex attention.
+    """Return the same mask for flex attention; S must be a multiple of BLOCK.
 
     The extremes of each block tell which pairs of blocks are not empty, so no (S, S) tensor is made. A
     pair that a window leaves empty may be listed as partial; the rule then masks all of it.
-
-    Args:
-        depth: Position of each token in its sequence, (B, S); S must be a multiple of BLOCK.
-        end: PackedRow index from which on no token attends to it, (B, S).
     """
     length = end.shape[1]
     index = torch.arange(length // BLOCK, device=end.device)
@@ -87,16 +82,16 @@ def declared(config: PretrainedConfig, key: str) -> Any:
 
 
 def layer_windows(config: PretrainedConfig) -> Windows:
-    """Return the attention window of each type of layer.
-
-    Raises:
-        ScoringError: When a layer has neither full nor sliding attention.
-    """
+    """Return the window of each type of layer; refuse layers and positions that rows cannot be packed for."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    if (kind := rope.get("rope_type")) in ("dynamic", "longrope"):
+        raise ScoringError(
+            f"the model's rotary embedding ({kind}) depends on the longest row of a batch, so that scores "
+            "would depend on the other rows"
+        )
     types = set(declared(config, "layer_types") or ())
-    known = {"full_attention"} | (
-        {"sliding_attention"} if hasattr(config, "sliding_window") else set()
-    )
-    if unknown := types - known:
+    sliding = {"sliding_attention"} if hasattr(config, "sliding_window") else set()
+    if unknown := types - {"full_attention"} - sliding:
         raise ScoringError(
             f"the model has layers of type {', '.join(sorted(unknown))}; only full and sliding "
             "attention can be scored"
@@ -104,12 +99,3 @@ def layer_windows(config: PretrainedConfig) -> Windows:
     if "sliding_attention" in types:
         return {"full_attention": None, "sliding_attention": config.sliding_window}
     return None if types else declared(config, "sliding_window")
-
-
-def longest_position(model: PreTrainedModel) -> float:
-    """Return the tokens up to which a rotary embedding does not depend on the batch; mostly infinite."""
-    config = model.config
-    rope = getattr(config, "rope_parameters", None) or {}
-    if rope.get("rope_type") not in ("dynamic", "longrope"):
-        return math.inf
-    return float(rope.get("original_max_position_embeddings") or config.max_position_embeddings)

@@ -1,14 +1,10 @@
 """Score packed rows: one way from requests and texts to log-probabilities.
 
-A thread packs the rows of the next passes, and the scores of a pass are fetched after the next has begun,
-so that a GPU does not wait. Sums are float64.
+The scores of a pass are fetched after the next has begun, so that a GPU works while rows are packed. Sums
+are float64.
 """
 
-import contextlib
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,9 +17,6 @@ from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.gpu import HostCopy
 from evaluation.scoring.engine.tries import Batch, Ints, PackedInputs, PackedRow, chain, key_of
 from evaluation.scoring.engine.window import BlockNats, Request, Score
-
-AHEAD = 4
-"""Number of batches that are packed ahead; one of 16,384 tokens takes 0.8 MB."""
 
 
 class RowWork(NamedTuple):
@@ -52,7 +45,7 @@ def score_requests(engine: Engine, requests: Sequence[Request]) -> list[Score]:
     """Score requests, each with a context and a continuation, that fit the context window.
 
     Raises:
-        NonFiniteError: When the model returns NaN or infinity; it names the request.
+        NonFiniteError: When the model returns NaN or infinity; it names the first such request.
         ScoringError: When a token has no embedding, or a GPU has too little memory.
     """
     if not requests:
@@ -128,44 +121,28 @@ def _run(engine: Engine, work: RowWork) -> Totals:
         engine.collate([work.row(i) for i in group], is_text=work.is_text)
         for group in engine.groups(work.lengths, is_text=work.is_text)
     )
-    add = partial(_add, engine, work, totals)
-    begun: deque[tuple[Batch, HostCopy]] = deque()
-    with contextlib.closing(ahead(batches)) as packed, engine.prepared():
-        for batch in packed:
+    begun: list[tuple[Batch, HostCopy]] = []
+    with engine.prepared():
+        for batch in batches:
             begun.append((batch, engine.launch(batch)))
             if len(begun) > 1:
-                add(*begun.popleft())
-        while begun:
-            add(*begun.popleft())
+                _add(work, totals, *begun.pop(0))
+        for batch, pending in begun:
+            _add(work, totals, batch, pending)
     return totals
 
 
-def _add(engine: Engine, work: RowWork, totals: Totals, batch: Batch, pending: HostCopy) -> None:
+def _add(work: RowWork, totals: Totals, batch: Batch, pending: HostCopy) -> None:
     """Add a pass's scores to their sequences'; name the sequence with NaN or infinity."""
     logprob, is_greedy = (part.numpy() for part in pending.wait())
     place = batch.owner, np.searchsorted(work.bins, batch.position, side="right") - 1
     np.add.at(totals.logprob, place, logprob)
     np.add.at(totals.tokens, place, 1)
     np.logical_and.at(totals.is_greedy, batch.owner, is_greedy)
-    broken = np.unique(batch.owner[~np.isfinite(logprob)]).tolist()
     # A masked token has weight 0, but 0 times NaN is NaN: one broken token breaks its whole row.
-    for owner in broken:
-        row = next(row for row in batch.rows if owner in row.owner).alone(owner)
-        (found, _) = engine.launch(engine.collate([row], is_text=work.is_text)).wait()
-        if owner == broken[-1] or not found.isfinite().all():
-            raise NonFiniteError(
-                f"{work.name(owner)}: the model returns NaN or infinite values; its weights may be "
-                "damaged, or too large for the dtype that it runs in (try scoring.dtype: float32)"
-            )
-
-
-def ahead(batches: Iterator[Batch]) -> Generator[Batch, None, None]:
-    """Yield batches in order, while a thread makes some ahead; once closed, the thread has ended."""
-    pool = ThreadPoolExecutor(1, thread_name_prefix="ahead")
-    try:
-        waiting = deque(pool.submit(next, batches, None) for _ in range(AHEAD))
-        while (batch := waiting.popleft().result()) is not None:
-            waiting.append(pool.submit(next, batches, None))
-            yield batch
-    finally:
-        pool.shutdown(cancel_futures=True)
+    if len(broken := np.flatnonzero(~np.isfinite(logprob))):
+        raise NonFiniteError(
+            f"{work.name(int(batch.owner[broken[0]]))}, or what shares its row: the model returns NaN or "
+            "infinite values; its weights may be damaged, or too large for the dtype that it runs in (try "
+            "scoring.dtype: float32)"
+        )

@@ -14,6 +14,7 @@ Letters: B rows, V vocabulary.
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -81,26 +82,20 @@ def filtered(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
     heat = torch.where(rules.temperature > 0, rules.temperature, 1.0)
     logits = logits / heat[:, None].to(logits.dtype)
     if rules.highest_k:
-        logits = _likeliest(logits, rules)
+        top = _largest(logits, rules.highest_k)  # (B, K)
+        lowest = top.gather(1, (rules.top_k - 1).clamp(0, top.shape[-1] - 1)[:, None])
+        lowest = torch.where(rules.top_k[:, None] > 0, lowest, -torch.inf)
+        logits = logits.masked_fill_(logits < lowest, -torch.inf)
     shares = logits.softmax(dim=-1)
-    return _nucleus(shares, rules) if rules.any_top_p else shares
+    return _nucleus(shares, rules.top_p[:, None]) if rules.any_top_p else shares
 
 
-def _likeliest(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
-    """Set the logits of tokens that are not among a row's top_k to minus infinity."""
-    top = _largest(logits, rules.highest_k)  # (B, K)
-    place = (rules.top_k - 1).clamp(0, top.shape[-1] - 1)
-    lowest = top.gather(1, place[:, None])  # (B, 1)
-    lowest = torch.where(rules.top_k[:, None] > 0, lowest, -torch.inf)
-    return logits.masked_fill_(logits < lowest, -torch.inf)
-
-
-def _nucleus(shares: torch.Tensor, rules: Rules) -> torch.Tensor:
+def _nucleus(shares: torch.Tensor, top_p: torch.Tensor) -> torch.Tensor:
     """Keep a token if the likelier ones together have less than top_p; set all others to 0.
 
     On a GPU all tokens are sorted: to check whether a few suffice, the CPU would have to wait for it.
     """
-    vocabulary, top_p = shares.shape[-1], rules.top_p[:, None]
+    vocabulary = shares.shape[-1]
     lowest, is_enough = _lowest_kept(shares, top_p, vocabulary if shares.is_cuda else SORTED)
     if not shares.is_cuda:
         more = (~is_enough & (top_p < 1))[:, 0].nonzero()[:, 0]
@@ -136,13 +131,11 @@ def draw(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     rows, vocabulary = shares.shape
     inner = min(_BLOCK_LEVELS, numbers.shape[1])
     size = 1 << inner
-    whole = vocabulary - vocabulary % size
-    blocks = shares[:, :whole].reshape(rows, -1, size).sum(dim=-1, dtype=torch.float64)
-    last = shares[:, whole:].sum(dim=-1, keepdim=True, dtype=torch.float64)
-    block = _descend(torch.cat([blocks, last], dim=1), numbers[:, : numbers.shape[1] - inner])
-    ids = block * size + torch.arange(size, device=shares.device)  # (B, size)
-    found = shares.gather(1, ids.clamp(max=vocabulary - 1)).masked_fill(ids >= vocabulary, 0.0)
-    return (block * size + _descend(found, numbers[:, numbers.shape[1] - inner :]))[:, 0]
+    padded = torch.nn.functional.pad(shares, (0, -vocabulary % size)).view(rows, -1, size)
+    sums = padded.sum(dim=-1, dtype=torch.float64)
+    block = _descend(sums, numbers[:, : numbers.shape[1] - inner])
+    own = padded.gather(1, block[:, :, None].expand(-1, -1, size))[:, 0]
+    return (block * size + _descend(own, numbers[:, numbers.shape[1] - inner :]))[:, 0]
 
 
 def _descend(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
@@ -160,14 +153,19 @@ def _descend(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     return first
 
 
-def choose(logits: torch.Tensor, rules: Rules | None, numbers: torch.Tensor | None) -> torch.Tensor:
+def choose(
+    logits: torch.Tensor, rules: Rules | None, streams: Sequence[Stream | None]
+) -> torch.Tensor:
     """Return each row's next id from logits (B, V), -1 for NaN or infinity; without rules greedily.
 
     Greedy rows take the lowest id of those that tie.
     """
-    largest, best = logits.max(dim=-1)  # NaN counts as larger than any number
-    chosen = best
-    if rules is not None and numbers is not None:
-        drawn = draw(filtered(logits, rules), numbers)
-        chosen = torch.where(rules.temperature > 0, drawn, best)
+    largest, chosen = logits.max(dim=-1)  # NaN counts as larger than any number
+    if rules is not None:
+        numbers = np.zeros((len(streams), stream_width(logits.shape[1])))
+        for row, stream in enumerate(streams):
+            if stream is not None:
+                numbers[row] = stream.next()
+        drawn = draw(filtered(logits, rules), torch.from_numpy(numbers).to(logits.device))
+        chosen = torch.where(rules.temperature > 0, drawn, chosen)
     return torch.where(torch.isfinite(largest), chosen, -1)

@@ -20,25 +20,23 @@ SHARE = 0.8
 _WIDER = 1.25  # a slot is widened by a quarter at least, so it may be this much wider than needed
 _PER_LOGIT = 48  # bytes for each row and id: logits, shares, sorted shares and their running sums
 
+States = tuple[torch.Tensor, torch.Tensor]
+"""Keys and values of a layer."""
+
 
 class PrefillCache(Cache):  # type: ignore[misc]
     """Keys and values (B, H, S, D) of each layer for one batch of prompts."""
 
     def __init__(self) -> None:
         super().__init__(layers=[])
-        self.parts: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.parts: dict[int, States] = {}
 
     def update(
-        self,
-        key_states: torch.Tensor,
-        value_states: torch.Tensor,
-        layer_idx: int,
-        *_: Any,
-        **__: Any,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any
+    ) -> States:
         """Keep a layer's keys and values."""
-        self.parts[layer_idx] = key_states, value_states
-        return key_states, value_states
+        self.parts[layer] = keys, values
+        return keys, values
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """Return how many tokens were read before: none."""
@@ -87,18 +85,13 @@ class Slots(Cache):  # type: ignore[misc]
             column[target] = column[origin].clone()
 
     def update(
-        self,
-        key_states: torch.Tensor,
-        value_states: torch.Tensor,
-        layer_idx: int,
-        *_: Any,
-        **__: Any,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any
+    ) -> States:
         """Add a token to each row, and return what the rows attend to."""
-        rows = len(key_states)
-        for part, states in zip(self.parts[layer_idx], (key_states, value_states), strict=True):
+        rows = len(keys)
+        for part, states in zip(self.parts[layer], (keys, values), strict=True):
             part[self._index[:rows], :, self.places[:rows]] = states[:, :, 0]
-        keys, values = (part[:rows, :, : self.width] for part in self.parts[layer_idx])
+        keys, values = (part[:rows, :, : self.width] for part in self.parts[layer])
         return keys, values
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
@@ -107,11 +100,7 @@ class Slots(Cache):  # type: ignore[misc]
 
 
 def rows_in_memory(like: PrefillCache, columns: int, vocabulary: int) -> int:
-    """Return how many rows fit the free memory, with keys and values like these.
-
-    Args:
-        columns: Tokens of the longest prompt with its answer.
-    """
+    """Return how many rows of so many columns fit the free memory, with keys and values like these."""
     parts = [part for parts in like.parts.values() for part in parts]
     size = sum(part.shape[1] * part.shape[3] * part.dtype.itemsize for part in parts)
     free = free_bytes(parts[0].device)

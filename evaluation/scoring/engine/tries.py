@@ -46,13 +46,6 @@ class PackedRow(NamedTuple):
         """Return the row indices of the sequence that ends with a query."""
         return np.flatnonzero(self.end[: query + 1] > query)
 
-    def alone(self, owner: int) -> "PackedRow":
-        """Return a row of one sequence and what is predicted in it."""
-        own = self.owner == owner
-        kept = self.before(int(self.query[own].max()))
-        query = np.searchsorted(kept, self.query[own])
-        return chain(self.tokens[kept], query, self.target[own], owner)
-
 
 def chain(tokens: Ints, query: Ints, target: Ints, owner: int) -> PackedRow:
     """Return the row of one plain sequence."""

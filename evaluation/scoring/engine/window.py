@@ -74,8 +74,8 @@ def fit_requests(
         bos: Id that stays in front of a truncated context which begins with it; None: none does.
 
     Raises:
-        ScoringError: When a continuation is empty or longer than the window, or a context is empty and
-            nothing replaces it.
+        ScoringError: When nothing is to be scored, a continuation is longer than the window, or a context
+            is empty and nothing replaces it.
     """
     fitted = [_fit(request, max_length, prefix_token, bos) for request in requests]
     return Fitted([request for request, _ in fitted], sum(cut for _, cut in fitted))
@@ -85,19 +85,16 @@ def _fit(
     request: Request, max_length: int, prefix_token: int | None, bos: int | None
 ) -> tuple[Request, bool]:
     context, continuation, name = request.context, request.continuation, request.name
-    if not continuation:
-        raise ScoringError(f"{name}: nothing to score, its continuation is empty; leave it out")
-    if not context and continuation[0] == prefix_token:
-        context, continuation = continuation[:1], continuation[1:]
-    elif not context and prefix_token is not None:
-        context = (prefix_token,)
-    elif not context:
+    if not context and prefix_token is None:
         raise ScoringError(
             f"{name}: an empty context is replaced by BOS or EOS, but the tokenizer has neither; name one "
             "in its tokenizer_config.json, or have the prompt begin with a text"
         )
+    if not context and prefix_token is not None:
+        context = (prefix_token,)
+        continuation = continuation[continuation[:1] == context :]
     if not continuation:
-        raise ScoringError(f"{name}: nothing to score, it is the prefix token alone; leave it out")
+        raise ScoringError(f"{name}: nothing to score but perhaps the prefix token; leave it out")
     if len(continuation) > max_length:
         raise ScoringError(
             f"{name}: its continuation has {len(continuation)} tokens, more than the context window "

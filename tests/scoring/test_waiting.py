@@ -1,60 +1,13 @@
-"""Rows packed by a thread, results fetched a pass late, and nothing that waits in between."""
-
-import contextlib
-import threading
-import time
+"""Results are fetched a pass late, and nothing waits in between."""
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.rows import AHEAD, ahead, score_blocks, score_requests
+from evaluation.scoring.engine.rows import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
-
-
-def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("ahead")]
-
-
-def test_batches_come_in_order_and_only_so_many_are_made_ahead():
-    made = []
-    with contextlib.closing(ahead(made.append(i) or i for i in range(50))) as items:
-        assert next(items) == 0
-        time.sleep(0.3)
-        assert len(made) == 1 + AHEAD
-        assert list(items) == list(range(1, 50))
-    with contextlib.closing(ahead(iter(int, 1))) as endless:
-        assert next(endless) == 0
-        assert threads()
-    assert not threads()
-
-
-def test_what_goes_wrong_is_raised_after_what_went_right():
-    def broken():
-        yield 1
-        yield 2
-        raise ValueError("row 3")
-
-    seen = []
-    with pytest.raises(ValueError, match="row 3"), contextlib.closing(ahead(broken())) as items:
-        seen.extend(items)
-    assert seen == [1, 2]
-    assert not threads()
-
-
-def test_an_interrupt_in_a_pass_ends_the_thread(monkeypatch):
-    scored = Engine(tiny.model("llama"), row_tokens=20, device="cpu")
-
-    def interrupted(_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(scored, "launch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        score_blocks(scored, torch.ones(30, 20, dtype=torch.long))
-    assert not threads()
-    assert scored.model.config._attn_implementation == "sdpa"
 
 
 class Questions(TorchDispatchMode):
