@@ -13,9 +13,7 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,11 +62,8 @@ def limit_memory(more: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
-_POLL = 0.1
 _SHOWN, _KEPT = 300, 1 << 16
-"""Characters of a program's last line that an error repeats, and last bytes that are kept."""
-_LAST_WORDS_SECONDS = 2.0
-"""Seconds to wait for the last output, as a surviving child of the program may hold the pipe."""
+"""Characters of a program's last line that an error repeats, and bytes in which it is looked for."""
 
 
 def exit_code(action: Callable[[], int]) -> int:
@@ -166,113 +161,50 @@ class ProgramEnd:
         return f"{how}: {self.last_line}" if self.last_line else how
 
 
-class NotStarted(Exception):
-    """The other Python cannot be run; the message is the system's reason."""
-
-
 def is_python(path: Path) -> bool:
     """Return whether a path, such as another environment's Python, is an executable file; it is not run."""
     return os.access(path, os.X_OK) and not path.is_dir()
 
 
-@dataclass(frozen=True)
-class PythonProgram:
-    """A module of this project with its arguments, for another Python."""
+def run_python(
+    python: Path,
+    module: str,
+    arguments: Sequence[str],
+    folder: Path,
+    variables: Mapping[str, str],
+    seconds: float,
+) -> ProgramEnd:
+    """Run a module of this project in a folder by another Python; end it and its children after a time.
 
-    python: Path
-    module: str
-    arguments: Sequence[str]
-    folder: Path
-    """Folder in which it is started."""
-    variables: Mapping[str, str]
-    """Environment variables in addition to ours."""
-    hear: Callable[[str], None] | None = None
-    """Called with each line of its output, in another thread."""
-
-    def run(self, keep_on: Callable[[], bool]) -> ProgramEnd:
-        """Run the program until it ends or has taken too long.
-
-        Args:
-            keep_on: Called ten times a second; False stops the program.
-
-        Raises:
-            NotStarted: When its Python cannot be run.
-        """
-        with self.started() as running:
-            while running.is_alive and keep_on():
-                time.sleep(_POLL)
-            return running.ended()
-
-    @contextlib.contextmanager
-    def started(self) -> Iterator[Running]:
-        """Start the process; at the end of the block, end it and all its children."""
-        process = self._start()
+    The kernel kills it when the thread that started it ends. Raise OSError if it cannot be run.
+    """
+    with open(folder / "printed.log", "w+b") as printed:
+        process = subprocess.Popen(
+            [str(python), "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            env={**environment(), **variables},
+            cwd=folder,
+            start_new_session=True,
+            preexec_fn=partial(end_with_parent, os.getpid()),
+        )
+        code = None
         try:
-            yield Running(process, self.hear)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = process.wait(seconds)
         finally:
             end_group(process)
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        try:
-            return subprocess.Popen(
-                [str(self.python), "-m", self.module, *self.arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env={**environment(), **self.variables},
-                cwd=self.folder,
-                start_new_session=True,
-                preexec_fn=partial(end_with_parent, os.getpid()),
-            )
-        except OSError as error:
-            raise NotStarted(error.strerror) from None
+        printed.seek(max(0, printed.seek(0, os.SEEK_END) - _KEPT))
+        lines = printed.read().decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return ProgramEnd(code, last[:_SHOWN])
 
 
 def environment() -> dict[str, str]:
     """Return our environment variables for another Python: `PYTHONPATH` has only this project."""
     given = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return given | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
-
-
-class Running:
-    """A running program; its output is read continuously by `hear`, and the end of it is kept."""
-
-    def __init__(
-        self, process: subprocess.Popen[bytes], hear: Callable[[str], None] | None = None
-    ) -> None:
-        self.heard = time.monotonic()
-        """Time of its last output."""
-        self._process = process
-        self._printed = b""
-        self._hear = hear
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it has not ended yet."""
-        return self._process.poll() is None
-
-    def ended(self) -> ProgramEnd:
-        """Return how the program ended (exit code None: it still runs), with its last printed line."""
-        code = self._process.poll()
-        if code is not None:
-            self._reader.join(_LAST_WORDS_SECONDS)
-        return ProgramEnd(code, _last_line(self._printed))
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None  # a pipe, as `PythonProgram` starts it
-        with self._process.stdout as output:
-            for line in output:
-                self._printed = (self._printed + line)[-_KEPT:]
-                self.heard = time.monotonic()
-                if self._hear is not None:  # of a progress bar's line, its last state
-                    self._hear(line.rstrip(b"\r\n").rpartition(b"\r")[2].decode(errors="replace"))
-
-
-def _last_line(printed: bytes) -> str:
-    lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
-    return next((line[:_SHOWN] for line in reversed(lines) if line), "")
 
 
 def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> tqdm[Any]:

@@ -4,14 +4,13 @@ import os
 import select
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from evaluation.commands.parser import build_parser, parsers_of
 from evaluation.errors import EvaluationError
-from evaluation.processes import ProgramEnd, PythonProgram, exit_code, usable_cores, usable_memory
+from evaluation.processes import ProgramEnd, exit_code, run_python, usable_cores, usable_memory
 from tests.conftest import ROOT
 
 PYTHON = sys.executable
@@ -70,12 +69,12 @@ def test_memory_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1 <= usable_cores() <= (os.cpu_count() or 1)
 
 
-def program(folder: Path, script: str) -> PythonProgram:
+def run_script(folder: Path, script: str, seconds: float = 60) -> ProgramEnd:
     python = folder / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
     (folder / "work").mkdir()
-    return PythonProgram(python, "none", (), folder / "work", {})
+    return run_python(python, "none", (), folder / "work", {}, seconds)
 
 
 @pytest.mark.parametrize(
@@ -84,32 +83,22 @@ def program(folder: Path, script: str) -> PythonProgram:
         ("echo one; echo two >&2; echo; exit 3", ProgramEnd(3, "two")),
         ("true", ProgramEnd(0, "")),
         ("head -c 100000 /dev/zero | tr '\\0' x", ProgramEnd(0, "x" * 300)),
+        ("echo begun; exec sleep 600", ProgramEnd(None, "begun")),
     ],
 )
-def test_last_words(tmp_path: Path, script: str, ended: ProgramEnd) -> None:
-    assert program(tmp_path, script).run(lambda: True) == ended
-
-
-def test_it_is_stopped_with_its_children(tmp_path: Path) -> None:
-    made = program(tmp_path, "sleep 600 & echo $! > number.tmp; mv number.tmp number; wait")
-    number = made.folder / "number"
-    assert made.run(lambda: not number.exists()).code is None
-    child = Path("/proc", number.read_text().strip(), "stat")
-    deadline = time.monotonic() + 20
-    while child.exists() and " Z " not in child.read_text():
-        assert time.monotonic() < deadline
+def test_how_a_program_ended(tmp_path: Path, script: str, ended: ProgramEnd) -> None:
+    assert run_script(tmp_path, script, seconds=2) == ended
 
 
 def test_it_ends_with_whoever_runs_it(tmp_path: Path) -> None:
     """Though it knows nothing of its parent, which is killed before it can end anything."""
-    made = program(tmp_path, "echo $$ > number.tmp; mv number.tmp number; exec sleep 600")
     parent = (
-        "from pathlib import Path; from evaluation.processes import PythonProgram; import sys;"
-        "PythonProgram(Path(sys.argv[1]), 'none', (), Path(sys.argv[2]), {}).run(lambda: True)"
+        "from pathlib import Path; import sys; from tests.test_processes import run_script;"
+        "run_script(Path(sys.argv[1]), 'echo $$ > number.tmp; mv number.tmp number; exec sleep 600')"
     )
-    command = [PYTHON, "-c", parent, str(made.python), str(made.folder)]
+    command = [PYTHON, "-c", parent, str(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT) as asker:
-        while not (number := made.folder / "number").exists():
+        while not (number := tmp_path / "work/number").exists():
             assert asker.poll() is None
         child = os.pidfd_open(int(number.read_text()))
         asker.kill()

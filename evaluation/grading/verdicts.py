@@ -21,7 +21,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import Tier
 from evaluation.settings.verifiers import AnyVerifier, Provided
 from evaluation.store import ScoreStore, StoredScore
-from evaluation.verification.pool import VerifierJob, storable, too_long, verify_all
+from evaluation.verification.pool import VerifierJob, storable, verify_all
 from evaluation.verification.verdicts import Verdict
 
 SCHEMA = pa.schema(
@@ -114,8 +114,6 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[AnswerJob]) -> Iterator[tuple[
     for number, (verifier, document, text) in enumerate(jobs):
         if not isinstance(verifier, Provided):
             own[number] = verifier, document, text
-        elif (verdict := too_long(text)) is not None:
-            yield number, verdict
         else:
             # A provider verifies each completion once, for all metrics of a task.
             alike = provided.setdefault(verifier.model_copy(update={"metric": ""}), {})

@@ -2,7 +2,6 @@
 
 import json
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import write_json
-from evaluation.processes import NotStarted, ProgramEnd, PythonProgram, is_python
+from evaluation.processes import ProgramEnd, is_python, run_python
 from evaluation.version import IS_INSTALLED, ROOT
 
 _MODULE = "evaluation.providers.adapters"
@@ -61,17 +60,15 @@ class Provider:
         given = {"TOKENIZERS_PARALLELISM": "false", **variables}
         if self.nltk_data is not None:
             given["NLTK_DATA"] = str(self.nltk_data.resolve())
-        end = time.monotonic() + seconds
         with tempfile.TemporaryDirectory() as name:
             folder, files = Path(name), ("request.json", "reply.jsonl")
             write_json(folder / files[0], dict(request))
             module = f"{_MODULE}.{self.name}"
-            program = PythonProgram(self.python, module, files, folder, given)
             try:
-                ended = program.run(lambda: time.monotonic() < end)
-            except NotStarted as error:
+                ended = run_python(self.python, module, files, folder, given, seconds)
+            except OSError as error:
                 raise SourceError(
-                    f"{self.python} cannot be run ({error}); run `{self.install}` again"
+                    f"{self.python} cannot be run ({error.strerror}); run `{self.install}` again"
                 ) from None
             return list(_objects(folder / files[1])), ended
 

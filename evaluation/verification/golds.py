@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.errors import SourceError
+from evaluation.errors import SourceError, first_few
 from evaluation.settings.computing import Verification
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.verifiers import Program, Verifier
@@ -48,8 +48,7 @@ def check_golds(
         for id, document in documents.items()
         if (completion := VERIFIERS[verifier.kind].right(verifier, document)) is not None
     ]
-    wrong: dict[str, dict[str, str]] = {}
-    failed: dict[str, dict[str, str]] = {}
+    problems: dict[tuple[bool, str], dict[str, str]] = {}
     jobs = [job for _, _, job in checks]
     for number, verdict in verify_all(
         jobs,
@@ -61,11 +60,10 @@ def check_golds(
     ):
         view, id, (verifier, document, _) = checks[number]
         if (problem := _problem(verifier, document, verdict)) is not None:
-            (failed if _is_failure(verdict) else wrong).setdefault(view, {})[id] = problem
-    for view, problems in wrong.items():
-        raise SourceError(_sentence(name, view, problems, list(documents)))
-    for view, problems in failed.items():
-        raise SourceError(_not_verified(name, view, problems, len(documents)))
+            problems.setdefault((_is_failure(verdict), view), {})[id] = problem
+    if problems:
+        (is_failure, view), first = min(problems.items(), key=lambda entry: entry[0])
+        raise SourceError(_sentence(name, view, first, len(documents), is_failure))
 
 
 def _is_failure(verdict: Verdict) -> bool:
@@ -89,22 +87,18 @@ def _problem(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) 
     return None
 
 
-def _not_verified(name: str, view: str, problems: Mapping[str, str], count: int) -> str:
-    """Return the message for golds that could not be verified, which is no fault of theirs."""
-    first, why = next(iter(problems.items()))
-    return (
-        f"generation_tasks.{name}: the verifier {view!r} has no verdict on {len(problems):,} of {count:,} "
-        f"gold answers (the first, {first}: {shortened(why)}); mend what it says and prefill again. If "
-        "time or memory ran out, raise `verification.seconds` or `verification.memory_mb`, or take a "
-        "machine with less to do"
+def _sentence(
+    name: str, view: str, problems: Mapping[str, str], count: int, is_failure: bool
+) -> str:
+    ids = first_few(list(problems), _NAMED)
+    found, remedy = (
+        "are not right by",
+        f"correct `document`, `verifiers.{view}` (its `form`), or the data",
     )
-
-
-def _sentence(name: str, view: str, problems: Mapping[str, str], ids: list[str]) -> str:
-    named = [id for id in ids if id in problems]
-    shown = ", ".join(named[:_NAMED]) + (", …" if len(named) > _NAMED else "")
+    if is_failure:
+        found = "have no verdict by"
+        remedy = "raise `verification.seconds` or `verification.memory_mb`, or take an idle machine"
     return (
-        f"generation_tasks.{name}: {len(named):,} of {len(ids):,} gold answers are not right by the "
-        f"verifier {view!r} itself: {shown} (the first: {shortened(problems[named[0]])}); correct "
-        f"`document`, `verifiers.{view}` (of a pattern also `form`), or the data"
+        f"generation_tasks.{name}: {len(problems):,} of {count:,} gold answers {found} the verifier {view!r} "
+        f"itself: {ids} (the first: {shortened(next(iter(problems.values())))}); {remedy}"
     )

@@ -35,8 +35,6 @@ from evaluation.verification.verdicts import INVALID, OUT_OF_MEMORY, OUT_OF_TIME
 VerifierJob = tuple[Verifier | Check, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stop strings."""
 
-_LONGEST = 4_000_000
-"""Longest completion that is verified, in characters: about a million tokens."""
 _LONGEST_ANSWER, _LONGEST_REASON = 10_000, 1_000
 _WAITING = 16
 """Jobs per worker that are submitted to the pool at a time."""
@@ -106,14 +104,6 @@ def _most_seconds(settings: Verifier | Check, seconds: float) -> float:
         return _PATIENCE * seconds
     own = settings.seconds if isinstance(settings, Program) else LIMITS.seconds
     return _PATIENCE * seconds + run.most_seconds(own) + _SANDBOX_SECONDS
-
-
-def too_long(completion: str) -> Verdict | None:
-    """Return the verdict on a completion that is too long to be verified; None for any other."""
-    if len(completion) <= _LONGEST:
-        return None
-    reason = f"the completion has {len(completion):,} characters; {_LONGEST:,} are verified at most"
-    return Verdict(credit=None, reason=reason)
 
 
 def _verdict(done: "ProcessFuture[Verdict]", seconds: float, memory_mb: int) -> Verdict:
@@ -197,8 +187,6 @@ def _verify_here(
 
     The kernel ends it by SIGPROF, since Python's handlers do not run inside of one long operation.
     """
-    if (verdict := too_long(completion)) is not None:
-        return verdict
     processes.limit_memory(memory_mb << 20)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)

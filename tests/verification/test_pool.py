@@ -14,7 +14,6 @@ import pytest
 from evaluation.errors import CacheError
 from evaluation.settings.verifiers import Boxed, IFEval, MathVerify
 from evaluation.verification.pool import VerifierJob, verify_all
-from evaluation.verification.verdicts import Verdict
 from tests.conftest import ROOT
 from tests.verification.sandbox.arena import of_session
 
@@ -94,13 +93,10 @@ ODD = {
 def test_odd_completions_get_verdicts() -> None:
     jobs: list[VerifierJob] = [(Boxed(kind="boxed"), {"gold": "5"}, text) for text in ODD.values()]
     jobs.append((Boxed(kind="boxed"), {"gold": "5"}, "\\boxed{\ud800" + "7" * 50_000 + "}"))
-    jobs.append((Boxed(kind="boxed"), {"gold": "5"}, "x" * 100_000_000))
     found = dict(verify_all(jobs, workers=1))
     assert [found[place].credit for place in range(5)] == [1, 1, 0, 1, 1]
     assert found[5].answer is not None
     assert len(found[5].answer.encode()) == 10_000  # raises for half a character
-    reason = "the completion has 100,000,000 characters; 4,000,000 are verified at most"
-    assert found[6] == Verdict(credit=None, reason=reason)
 
 
 def test_missing_data_stops_all(tmp_path: Path) -> None:
