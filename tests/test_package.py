@@ -49,3 +49,10 @@ def test_what_pyproject_asks_for_is_pinned_within_its_bounds() -> None:
 def test_the_provider_that_is_asked_is_the_one_that_is_installed(provider: str) -> None:
     name = f"locks/{provider.replace('_', '-')}.lock"
     assert pinned(name)[normal(provider)] == VERSIONS[provider]
+
+
+def test_contributing_says_what_each_dependency_is_for() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("| packages | for |")[2]
+    named = {normal(name) for name in re.findall(r"[\w-]+", table)}
+    needed = {normal(Requirement(text).name) for text in PROJECT["dependencies"]}
+    assert needed - named - {"matplotlib"} == set()
