@@ -1,19 +1,12 @@
 """A process that scores: answers, loading, many checkpoints one after the other, no waiting."""
 
 import contextlib
-import gc
-import weakref
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch._dynamo.utils import counters
 
-from benchmarks.gpu.models import SIZES, write_checkpoint
-from evaluation.checkpoints.format import open_checkpoint
-from evaluation.checkpoints.load import load_model
 from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import generate
@@ -21,8 +14,6 @@ from evaluation.scoring.engine.rows import score_blocks, score_requests
 from tests.gpu.models import HINTS, VOCABULARY, engine_of, ids, in_float64, new_model, questions
 
 pytestmark = [pytest.mark.gpu, *map(pytest.mark.filterwarnings, HINTS)]
-
-CHECKPOINTS = 16
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen2-sliding"])
@@ -52,34 +43,6 @@ def test_answers_are_the_likeliest_tokens(
         chosen = after.gather(1, torch.tensor(said)[:, None])[:, 0]
         assert float((after.max(-1).values - chosen).max()) < noise
         assert float(after.max(-1).values.mean() - after.median(-1).values.mean()) > 1
-
-
-def test_sixteen_checkpoints_in_one_process(
-    device: str, tmp_path: Path, random: np.random.Generator
-) -> None:
-    """Each is let go before the next, and what is compiled for the first serves all."""
-    asked = [
-        type(one)(tuple(t % 512 for t in one.context), one.continuation)
-        for one in questions(random)
-    ]
-    alive: list[weakref.ref[Engine]] = []
-    held, graphs, scores = [], [], []
-    for number in range(CHECKPOINTS):
-        folder = tmp_path / str(number)
-        write_checkpoint(folder, SIZES["tiny"], torch.float32, torch.device(device), seed=number)
-        model = load_model(open_checkpoint(folder), dtype=torch.float32, device=device)
-        engine = engine_of(model, 512)
-        scores.append([score.logprob for score in score_requests(engine, asked)])
-        alive += [weakref.ref(engine), weakref.ref(model), weakref.ref(model.lm_head.weight)]
-        del engine, model
-        gc.collect()
-        assert not [ref for ref in alive if ref() is not None]
-        torch.cuda.empty_cache()
-        held.append(torch.cuda.memory_allocated())
-        graphs.append(counters["stats"]["unique_graphs"])
-    assert len({tuple(one) for one in scores}) == CHECKPOINTS
-    assert max(held) <= held[0] + (1 << 20)
-    assert graphs[-1] == graphs[0]
 
 
 @contextlib.contextmanager

@@ -80,16 +80,6 @@ def test_generated(
     assert shown(our_prompts(name, task, mirrors), compared) == shown(wanted, compared)
 
 
-@pytest.mark.parametrize(
-    ("suite", "name", "template", "field"), cases("shipped/equal_prompts", "quoted")
-)
-def test_quoted(suite: str, name: str, template: str, field: str, mirrors: dict[str, str]) -> None:
-    task = generation_task(suite, name)
-    first = next(iter(locate_item(task, mirrored(mirrors))[0][0].rows()))
-    ours = [_text(prompt).removeprefix("user: ") for prompt in our_prompts(name, task, mirrors)]
-    assert ours[0].rstrip("\n") == template.format(input=first[field])
-
-
 def generation_task(suite: str, name: str) -> GenerationTask:
     task = load_suite(SUITES, suite).generation_tasks[name]
     assert isinstance(task, GenerationTask)

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from evaluation.reporting.status import stage_status, status_table
-from evaluation.results.comparison_file import Comparison
 from tests.bridge.folders import make_plans, write_side
 from tests.tables import cases
 from tests.tools.conftest import Command
@@ -37,9 +36,6 @@ COMPARISONS: dict[str, tuple[Breakage, list[str]]] = {
     "A lacks a tier": (lambda a, b: (a / TIER3).unlink(), ["A/tier3_cf.json: no such file",
         "score that tier on both sides"]),
     "an empty file": (lambda a, b: (b / TIER3).write_bytes(b""), ["B/tier3_cf.json: not JSON"]),
-    "nothing": (lambda a, b: shutil.rmtree(a), ["A: no such folder"]),
-    "an empty folder": (lambda a, b: (shutil.rmtree(b), b.mkdir()), ["B: no tier files"]),
-    "one folder": (lambda a, b: (shutil.rmtree(b), b.symlink_to(a)), ["are one folder"]),
     "no table": (lambda a, b: (b / "tier3_cf_candidates.parquet").unlink(),
         ["B/tier3_cf_candidates.parquet: no such file"]),
 }  # fmt: skip
@@ -107,26 +103,6 @@ def test_commands_where_nothing_was_scored(
     ended.check(code, *words)
 
 
-def test_json_of_comparisons_and_tables(command: Command, scored: Path, tmp_path: Path) -> None:
-    """Keys and values in what is printed, and the same in the files of a comparison."""
-    good, bad, out = scored / "good", scored / "bad", tmp_path / "out"
-    printed = command("compare", bad, good, "--json", "--output", out).out
-    assert json.loads(printed) == json.loads((out / "comparison.json").read_text())
-    (stage,) = Comparison.read(out / "comparison.json").comparisons[0].stages
-    acc = next(r for r in stage.deltas if (r.item, r.metric) == ("overall", "delta_acc"))
-    assert (acc.step_a, acc.step_b) == (10, 20)
-    said = command("table", f"G={good}", f"B={bad}", "--json").out
-    table = json.loads(said)
-    assert [(column["label"], column["folder"]) for column in table["columns"]] == [
-        ("G", str(good)),
-        ("B", str(bad)),
-    ]
-    shown = {(one["tier"], one["item"]): one for one in table["columns"][1]["values"]}
-    assert shown["tier3", "overall"]["value"] == acc.value_a
-    assert shown["tier3", "overall"]["flag"] == "worse"
-    assert table["notes"] == []
-
-
 def test_json_of_a_configuration(command: Command, world: World) -> None:
     config = ("--config", world.config, "--json")
     status = json.loads(command("status", *config).out)["stages"]
@@ -138,28 +114,3 @@ def test_json_of_a_configuration(command: Command, world: World) -> None:
     verdicts = json.loads(command("bridge-table", *config).out)["stages"]
     assert verdicts["stage1"] == {"deltas": None, "recommendation": None, "note": "no bridge"}
     assert "run `snakemake stage2" in verdicts["stage2"]["note"]
-
-
-MISSPELT = [
-    ("status --stage secnd", "second"),
-    ("deltas --stage secnd --step 10", "second"),
-    ("score --stage second --step 300", "30"),
-    ("prefill --task qiuz", "quiz"),
-    ("inspect {folder}/reslts", "results"),
-    ("loglikelihood ckpt --requests {folder}/confg.yaml --output y", "config.yaml"),
-    ("status --config {folder}/confg.yaml", "config.yaml"),
-]
-
-
-@pytest.mark.parametrize(("line", "meant"), MISSPELT)
-def test_misspelt_names(command: Command, configured: Path, line: str, meant: str) -> None:
-    folder = configured.parent
-    content = yaml.safe_load(configured.read_text())
-    configured.write_text(yaml.safe_dump(content))
-    (folder / "results").mkdir(exist_ok=True)
-    words = line.format(folder=folder).split()
-    if words[0] not in ("inspect", "compare", "loglikelihood") and "--config" not in words:
-        words[1:1] = ["--config", str(configured)]
-    ended = command(*words)
-    assert f"(did you mean {meant}?)" in ended.err + ended.out
-    assert ended.code == 1
