@@ -41,12 +41,12 @@ INSTALLED = "staged-evaluation"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors name the nearest command, choice or option."""
+    """A parser whose errors name the nearest command, choice or option, or what replaces one that went."""
 
     def parse_known_args(self, *given: Any, **named: Any) -> Any:
         """Parse the command line, and refuse words that no option accepts."""
-        words = given[0] if given and given[0] is not None else sys.argv[1:]
-        self._typed = list(words)
+        words = list(given[0] if given and given[0] is not None else sys.argv[1:])
+        self._typed = words[: words.index("--")] if "--" in words else words
         found, rest = super().parse_known_args(*given, **named)
         if rest:  # this parser may be a subcommand's: the error shows its usage
             self.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -56,25 +56,20 @@ class Parser(argparse.ArgumentParser):
         choices = list(map(str, action.choices or ()))
         if choices and value not in choices:
             kind: Kind = "command" if isinstance(action.choices, dict) else "value"
-            if withdrawn := instead(kind, str(value)):
-                raise argparse.ArgumentError(action, f"{value!r} {withdrawn}")
-            hint = did_you_mean(str(value), choices)
+            hint = f" {gone}" if (gone := instead(kind, value)) else did_you_mean(value, choices)
             text = f"invalid choice: {value!r}{hint}; there are {', '.join(choices)}"
             raise argparse.ArgumentError(action, text)
 
     def error(self, message: str) -> NoReturn:
         """End the process with usage and error on stderr, and a hint on the nearest option."""
         names = [name for action in self._actions for name in action.option_strings]
-        words = self._typed[: self._typed.index("--")] if "--" in self._typed else self._typed
-        for word in (word.partition("=")[0] for word in words):
+        for word in (word.partition("=")[0] for word in self._typed):
             if word.startswith("--") and not any(name.startswith(word) for name in names):
-                if withdrawn := instead("option", word):
-                    message += f"; {word} {withdrawn}"
-                elif hint := did_you_mean(word, names):
-                    message += f"; no option {word}{hint}"
-        self.print_usage(sys.stderr)
-        print(f"{self.prog}: error: {message}", file=sys.stderr)
-        self.exit(2)
+                gone = instead("option", word)
+                message += (
+                    f"; {word} {gone}" if gone else f"; no option {word}{did_you_mean(word, names)}"
+                )
+        super().error(message)
 
 
 def build_parser() -> argparse.ArgumentParser:
