@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evaluation.bridge.choice import holm
 from evaluation.bridge.delta import change_columns, flag_of
+from evaluation.bridge.differences import Paired
 from evaluation.bridge.estimate import Estimate
-from evaluation.bridge.paired_binary import paired_rate
+from evaluation.bridge.paired import estimate_of
 from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
-from evaluation.bridge.statistics import holm, ratio_of_blocks
 from evaluation.errors import BridgeError
+from evaluation.metrics.layout import Layout
 from evaluation.metrics.positions import Positions, bins_of
+from evaluation.metrics.variance import Floats
 from evaluation.results.kinds import Units
 from evaluation.results.read import Results
 
@@ -39,9 +42,14 @@ def position_values(units: Units | None, length: int) -> list[BinValue]:
     if units is None or units.positions is None:
         return []
     return [
-        BinValue(values.first, values.last, ratio_of_blocks(values.nats, values.tokens))
+        BinValue(values.first, values.last, _of_blocks(values.nats, values.tokens))
         for values in bins_of(units.positions, length)
     ]
+
+
+def _of_blocks(amounts: Floats, weights: Floats) -> Estimate:
+    groups = Layout(len(amounts), is_text=True).groups
+    return estimate_of(Paired(amounts=amounts, weights=weights, groups=groups))
 
 
 class Breakdowns(NamedTuple):
@@ -83,7 +91,7 @@ def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[
         )
     length = pair.ours.file.sequence_length
     for first, second in zip(bins_of(left, length), bins_of(right, length), strict=True):
-        estimate = ratio_of_blocks(first.nats - second.nats, first.tokens)
+        estimate = _of_blocks(first.nats - second.nats, first.tokens)
         tokens = first.tokens.sum()
         values = float(first.nats.sum() / tokens), float(second.nats.sum() / tokens)
         yield {
@@ -105,7 +113,14 @@ def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
                 members = judged.only({name for name, of in groups.items() if of == group})
                 if members.ids:
                     about = {"tier": pair.tier.name, "item": members.item, "by": by, "group": group}
-                    rate = paired_rate(members.ours, members.theirs)
+                    rate = estimate_of(
+                        Paired(
+                            amounts=members.gain,
+                            groups=Layout(len(members.ids)).groups,
+                            credit=True,
+                            passes=bool(np.isin([members.ours, members.theirs], (0, 1)).all()),
+                        )
+                    )
                     values = float(members.ours.mean()), float(members.theirs.mean())
                     tested = {"prompts": len(members.ids), "p": rate.p, "mde": rate.mde}
                     yield {**about, **change_columns(values, rate), **tested}

@@ -6,13 +6,11 @@ clearly, must also hold simultaneously at that alpha.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from evaluation.bridge.choice import of_recipe, simultaneous_alpha
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.means import decisive_deltas
-from evaluation.bridge.ranking import Ranking, rank
-from evaluation.bridge.recipes import RecipeInterval, of_recipe
-from evaluation.bridge.simultaneous_intervals import Leaves, leaves, simultaneous_alpha
 from evaluation.bridge.verdicts import conjunction, needed_gain, objective_verdicts
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.objectives import Objective
@@ -66,15 +64,6 @@ class Decision:
     objective: Objective
     awaited: int = 0
 
-    def ranking(self, chosen: int | None = None) -> Ranking | None:
-        """Compare steps with the chosen one, or all; None where their items differ, or for one step."""
-        columns = [_column(delta) for delta in self.decisive]
-        if any(column.keys() != columns[0].keys() for column in columns):
-            return None
-        estimates = [delta.estimate for delta in self.decisive]
-        first = self.decisive[0]
-        return rank(estimates, columns, first.item, first.sign, chosen)
-
 
 def headline_of(objectives: Sequence[Objective | ObjectiveRow]) -> int:
     """Return the index of the objective that ranks steps: the first `improve` one, else the first."""
@@ -90,34 +79,38 @@ def decide(
     """Judge all steps of a stage together, each corrected for the choice among all of them.
 
     Args:
-        deltas: Deltas of each step against the bridge, of `needed_deltas` at least.
+        deltas: Deltas of each step against the bridge.
         awaited: Number of steps still to come, which share the alpha.
 
     Raises:
         BridgeError: Nothing of an objective was scored.
     """
     decisive = [
-        [
-            decisive_deltas(goal, rows, f"stages.{stage}.objective.{i}")[1]
-            for rows in deltas.values()
-        ]
+        {
+            step: decisive_deltas(goal, rows, f"stages.{stage}.objective.{i}")[1]
+            for step, rows in deltas.items()
+        }
         for i, goal in enumerate(objectives)
     ]
     alphas = _alphas(objectives, decisive, awaited)
     judged = []
     for step, changes in deltas.items():
         alone = [row.verdict for row in objective_verdicts(objectives, changes, stage)]
-        rows = objective_verdicts(objectives, changes, stage, alphas)
+        rows = [
+            _with_recipe(row, of_goal, step)
+            for row, of_goal in zip(
+                objective_verdicts(objectives, changes, stage, alphas), decisive, strict=True
+            )
+        ]
         verdict = conjunction([row.verdict for row in rows])
         assert verdict is not None
         judged.append(
             JudgedStep(step=step, verdict=verdict, objectives=rows, own_verdict=conjunction(alone))
         )
-    judged = _with_recipes(judged, decisive)
     headline = headline_of(objectives)
     return Decision(
         steps=judged,
-        decisive=decisive[headline],
+        decisive=[*decisive[headline].values()],
         alphas=alphas,
         headline=headline,
         objective=objectives[headline],
@@ -125,55 +118,36 @@ def decide(
     )
 
 
-def _with_recipes(
-    judged: Sequence[JudgedStep], decisive: Sequence[Sequence[Delta]]
-) -> list[JudgedStep]:
-    """Return steps whose objectives also have the interval with the noise of checkpoints."""
-    places = sorted(range(len(judged)), key=lambda place: judged[place].step)
-    found = []
-    for number, step in enumerate(judged):
-        rows = []
-        for row, of_all in zip(step.objectives, decisive, strict=True):
-            values = [of_all[place].estimate.value for place in places]
-            recipe = of_recipe(of_all[number].estimate, values)
-            added = {} if recipe is None else _recipe_columns(recipe, row)
-            rows.append(row.model_copy(update=added))
-        found.append(replace(step, objectives=rows))
-    return found
-
-
-def _recipe_columns(recipe: RecipeInterval, row: ObjectiveRow) -> dict[str, float]:
-    """Return the columns of a recipe, whose interval reaches as far as the one that decides."""
+def _with_recipe(row: ObjectiveRow, of_goal: Mapping[int, Delta], step: int) -> ObjectiveRow:
+    """Return a verdict with the interval of the recipe, which reaches as far as the one that decides."""
+    values = [of_goal[number].estimate.value for number in sorted(of_goal)]
+    recipe = of_recipe(of_goal[step].estimate, values)
+    if recipe is None:
+        return row
     low = recipe.low if row.low is None else min(recipe.low, row.low)
     high = recipe.high if row.high is None else max(recipe.high, row.high)
-    return {"recipe_noise": recipe.noise, "recipe_low": low, "recipe_high": high}
-
-
-def _column(delta: Delta) -> Leaves:
-    found = leaves(delta.estimate, delta.item)
-    return {f"{delta.tier} {delta.metric} {name}": leaf for name, leaf in found.items()}
+    update = {"recipe_noise": recipe.noise, "recipe_low": low, "recipe_high": high}
+    return row.model_copy(update=update)
 
 
 def _alphas(
-    objectives: Sequence[Objective], decisive: Sequence[Sequence[Delta]], awaited: int
+    objectives: Sequence[Objective], decisive: Sequence[Mapping[int, Delta]], awaited: int
 ) -> list[float]:
-    alphas = [_alpha(of_objective, awaited) for of_objective in decisive]
+    alphas = [_alpha([*of_goal.values()], awaited) for of_goal in decisive]
     if len(objectives) < 2:
         return alphas
     nearest = []
-    for of_step in zip(*decisive, strict=True):
-        distances = list(map(_distance, objectives, of_step))
-        if None not in distances:
-            nearest.append(of_step[distances.index(min(d for d in distances if d is not None))])
+    for of_step in zip(*(of_goal.values() for of_goal in decisive), strict=True):
+        distances = [d for d in map(_distance, objectives, of_step) if d is not None]
+        if len(distances) == len(objectives):
+            nearest.append(of_step[distances.index(min(distances))])
     mixed = _alpha(nearest, awaited)
     return [min(alpha, mixed) for alpha in alphas]
 
 
 def _alpha(deltas: Sequence[Delta], awaited: int) -> float:
-    """Return the alpha at which the intervals of all steps hold simultaneously."""
-    known = [delta for delta in deltas if delta.estimate.se]
-    estimates = [delta.estimate for delta in known]
-    return simultaneous_alpha(estimates, [_column(delta) for delta in known], awaited=awaited)
+    keys = [f"{delta.tier} {delta.metric}" for delta in deltas]
+    return simultaneous_alpha([delta.estimate for delta in deltas], awaited=awaited, keys=keys)
 
 
 def _distance(objective: Objective, delta: Delta) -> float | None:

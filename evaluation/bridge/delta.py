@@ -1,12 +1,11 @@
 """A delta (one metric of one item on two sides), the correction of several, and their table rows."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evaluation.bridge.estimate import ALPHA, Estimate
-from evaluation.bridge.paired_binary import detectable
-from evaluation.bridge.statistics import holm
+from evaluation.bridge.choice import holm
+from evaluation.bridge.estimate import ALPHA, Estimate, detectable
 from evaluation.results.delta_rows import Flag
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS, Tier, TierName
@@ -66,20 +65,14 @@ class Delta:
         return is_mean(self.tier, self.item)
 
     @property
-    def key(self) -> str:
-        """The name of its test in a family."""
-        return f"{self.tier} {self.item} {self.metric}"
-
-    @property
     def columns(self) -> dict[str, Any]:
         """Its columns in `results.delta_rows`, without those that name the checkpoints."""
-        estimate = self.estimate
         own = ("tier", "item", "group", "metric", "p_holm", "primary", "flag")
         return {
-            **change_columns((self.value, self.bridge_value), estimate),
+            **change_columns((self.value, self.bridge_value), self.estimate),
             **{name: getattr(self, name) for name in own},
-            **{name: getattr(estimate, name) for name in ("p", "mde", "n", "method", "note")},
-            "clusters": estimate.units,
+            **{name: getattr(self.estimate, name) for name in ("p", "mde", "n", "method", "note")},
+            "clusters": self.estimate.units,
             "higher_is_better": self.definition.higher_is_better,
         }
 
@@ -127,48 +120,38 @@ def delta_of(
 def corrected(deltas: Sequence[Delta]) -> list[Delta]:
     """Return deltas with flags, by Holm's correction over the primary ones of all tiers, and over the groups.
 
-    Returns:
-        The deltas in the same order; the MDE of tested ones is corrected for the number of tests.
+    The MDE of tested ones is corrected for the number of tests. A loss in another unit is one hypothesis
+    with the headline, so it has its flag; secondary metrics are in no family and have none.
     """
-    primary = [delta for delta in deltas if delta.primary]
-    leading = {(delta.tier, delta.metric) for delta in primary}
-    families = [primary, [delta for delta in deltas if _is_tested_group(delta, leading)]]
-    adjusted: dict[str, float | None] = {}
-    alphas: dict[str, float] = {}
-    for family in families:
-        known = holm({delta.key: delta.estimate.p for delta in family})
-        alpha = ALPHA / max(1, sum(p is not None for p in known.values()))
-        adjusted |= known
-        alphas |= dict.fromkeys(known, alpha)
-    return [_flagged(_as_one_of(delta, alphas), adjusted) for delta in deltas]
+    leading = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
+    found = list(deltas)
+    for is_family in (lambda d: d.primary, lambda d: _is_tested_group(d, leading)):
+        family = [place for place, delta in enumerate(deltas) if is_family(delta)]
+        p_values = holm({str(place): deltas[place].estimate.p for place in family})
+        alpha = ALPHA / max(1, sum(p is not None for p in p_values.values()))
+        for place in family:
+            estimate, p_holm = found[place].estimate, p_values[str(place)]
+            if estimate.p is not None:
+                estimate = replace(estimate, mde=detectable(estimate, alpha))
+            found[place] = replace(found[place], estimate=estimate, p_holm=p_holm)
+    tested = {(row.tier, row.item, row.metric): row.p_holm for row in found}
+    return [_flagged(delta, tested.get(_hypothesis(delta))) for delta in found]
 
 
-def _is_tested_group(delta: Delta, leading: Collection[tuple[TierName, str]]) -> bool:
+def _hypothesis(delta: Delta) -> tuple[TierName, str, str]:
+    is_loss = TIERS[delta.tier].kind == "nats" and delta.p_holm is None
+    return delta.tier, delta.item, headline_delta(delta.tier) if is_loss else delta.metric
+
+
+def _is_tested_group(delta: Delta, leading: set[tuple[TierName, str]]) -> bool:
     """Whether it is a group's mean of a leading metric: these are tested together, apart from items."""
     if not delta.is_mean or delta.item == OVERALL or delta.is_secondary:
         return False
     return TIERS[delta.tier].kind == "credit" or (delta.tier, delta.metric) in leading
 
 
-def _as_one_of(delta: Delta, alphas: Mapping[str, float]) -> Delta:
-    """Return a delta with the MDE that it has as one of several tests, if it is one."""
-    if delta.key not in alphas or delta.estimate.p is None:
-        return delta
-    mde = detectable(delta.estimate, alphas[delta.key])
-    return replace(delta, estimate=replace(delta.estimate, mde=mde))
-
-
-def _flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
-    """Return a delta with its flag, if it is in a family of tests, or a mean over all items.
-
-    Secondary metrics are in no family. `adjusted` are Holm's p-values by the keys of tested deltas.
-    """
-    if delta.is_secondary:
-        return delta
-    is_same_test = TIERS[delta.tier].kind == "nats" and delta.key not in adjusted
-    tested = replace(delta, metric=headline_delta(delta.tier)) if is_same_test else delta
-    p_holm = adjusted.get(tested.key)
-    if p_holm is None and not delta.is_mean:
+def _flagged(delta: Delta, p_holm: float | None) -> Delta:
+    if delta.is_secondary or (p_holm is None and not delta.is_mean):
         return delta
     p = p_holm if p_holm is not None else delta.estimate.p
     return replace(delta, p_holm=p_holm, flag=flag_of(delta.gain, p))

@@ -1,26 +1,31 @@
-"""An estimate of a difference, with interval, p-value and MDE by Student's t, corrected for skewed values.
+"""Estimates of differences: value, interval, p-value and MDE; means of several.
 
-Intervals are Student's, corrected where the estimate is skewed (Hall, JRSS B 54, 1992). With s the
-skewness of the estimate (third cumulant over the standard deviation cubed; the items' own over
-sqrt(n)), the statistic T = (estimate - truth) / se is turned into
+An estimate is its value and the influence of each group of units on it (`metrics.variance`): the variance
+is the sum of their squares, so that a mean over tasks and the covariance of steps are linear in them. In a
+mean, influences add up by group, so a question that several tasks ask counts once; degrees of freedom are
+Satterthwaite's (Biometrics Bulletin 2, 1946), at most groups - 1 where groups are shared.
+
+Intervals by Student's t are corrected where the estimate is skewed (Hall, JRSS B 54, 1992). With s the
+skewness of the estimate (third cumulant over the standard deviation cubed), T = (estimate - truth) / se
+becomes
 
     g(T) = T + s T^2 / 3 + s^2 T^3 / 27 + s / 6
 
-which follows Student's t to the next order, as the bootstrap-t does, without random draws. Each
-bound uses T or g(T), whichever gives the wider interval. Both increase everywhere, so intervals and
-p-values agree.
+which follows Student's t to the next order. Each bound uses T or g(T), whichever gives the wider interval.
+s is that of the units times SKEWED, as few units show less skewness than there is. Both functions increase,
+so intervals and p-values agree.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import special
 
-from evaluation.metrics.differences import Differences
-from evaluation.metrics.variance import Variance
+from evaluation.bridge.differences import Paired
+from evaluation.bridge.exact_tests import PairCounts
+from evaluation.metrics.variance import Spread
 from evaluation.settings.metric import LARGEST
 
 CONFIDENCE = 0.95
@@ -29,46 +34,19 @@ ALPHA = 1 - CONFIDENCE
 
 POWER = 0.8
 
-_STRONG = 0.25
-"""Skewness of an estimate beyond which more than the nominal share of intervals misses the truth."""
+SKEWED = 1.5
 
-
-class PairCounts(NamedTuple):
-    """Items that pass on our side alone, on theirs alone, and all items."""
-
-    wins: int
-    losses: int
-    n: int
-
-
-class Link(NamedTuple):
-    """A rising function from one difference to another: factor * x, or factor * (exp(x) - 1)."""
-
-    name: Literal["linear", "exp"]
-    factor: float
-
-    def at(self, x: float | None) -> float | None:
-        """Return the function's value; None where there is none, or no float can hold it."""
-        if x is None or (self.name == "exp" and x > LARGEST):
-            return None
-        return self.factor * (x if self.name == "linear" else math.expm1(x))
-
-    def slope(self, x: float) -> float:
-        """Return the function's derivative."""
-        return self.factor * (1.0 if self.name == "linear" else math.exp(min(x, LARGEST)))
+UNDECIDABLE = "undecidable: the interval holds every possible difference"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
     """A difference; what cannot be known is None, and `note` states why.
 
-    `units` is the number of independent items or clusters. `df` None means the normal distribution.
-    `p` is two-sided, of no difference. `mde` is the smallest true difference that a test at ALPHA
-    detects with probability POWER. `skew` is the estimate's own skewness. `counts` are given where
-    the exact test is used, see `paired_binary`. `limit` is the largest size that a difference can have.
-    `differences` and `variance`, and the `parts` of a mean with their `weights`, are used in means and
-    to compare steps; `shares` are the parts' shares of the mean's variance. An estimate that follows
-    from another one has it as `base`, with the `link` between the two.
+    `p` is two-sided, of no difference. `mde` is the smallest true difference that a test at ALPHA detects
+    with probability POWER. `third` is the third cumulant. `counts` are given where the exact test is used.
+    `limit` is the largest size that a difference can have. A mean has `parts` and their `weights`, others
+    `paired`.
     """
 
     value: float
@@ -76,32 +54,36 @@ class Estimate:
     units: int
     method: str
     se: float | None = None
-    df: float | None = None
+    df: float = math.inf
+    third: float = 0.0
     low: float | None = None
     high: float | None = None
     p: float | None = None
     mde: float | None = None
     note: str | None = None
-    skew: float = 0.0
     counts: PairCounts | None = None
-    variance: Variance | None = field(default=None, repr=False, compare=False)
+    limit: float = math.inf
+    paired: Paired | None = field(default=None, repr=False, compare=False)
+    spread: Spread | None = field(default=None, repr=False, compare=False)
     parts: "Mapping[str, Estimate]" = field(default_factory=dict, repr=False, compare=False)
     weights: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
-    shares: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
-    differences: Differences | None = field(default=None, repr=False, compare=False)
-    limit: float | None = None
-    base: "Estimate | None" = field(default=None, repr=False, compare=False)
-    link: Link | None = None
 
     @property
-    def is_skewed(self) -> bool:
-        """Whether few units and much skewness leave more errors than the interval allows for."""
-        return self.counts is None and abs(self.skew) > _STRONG
+    def skew(self) -> float:
+        """The skewness that intervals allow for."""
+        return 0.0 if not self.se or self.counts else SKEWED * self.third / self.se**3
+
+    def leaves(self, name: str) -> "Mapping[str, tuple[float, Estimate]]":
+        """Return weight and estimate of each item that it is the mean of; `name` is that of a single one."""
+        if not self.parts:
+            return {name: (1.0, self)}
+        return {part: (self.weights[part], term) for part, term in self.parts.items()}
 
 
-def quantile(probability: float, df: float | None) -> float:
-    """Return a quantile of Student's t, or for df None of the normal distribution."""
-    return float(special.ndtri(probability) if df is None else special.stdtrit(df, probability))
+def quantile(probability: float, df: float) -> float:
+    """Return a quantile of Student's t; that of the normal distribution for infinitely many."""
+    is_normal = math.isinf(df)
+    return float(special.ndtri(probability) if is_normal else special.stdtrit(df, probability))
 
 
 def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:
@@ -109,93 +91,76 @@ def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:
     return Estimate(value=value, n=n, units=units, method="none", note=note)
 
 
-def identical(*, n: int, differences: Differences | None = None) -> Estimate:
-    """Return a difference of exactly 0, for sides with the same scores to the last digit on every item."""
-    note = "both sides score the same on every item"
-    estimate = Estimate(value=0.0, n=n, units=n, method="identical", se=0.0, low=0.0, high=0.0)
-    layout = None if differences is None else differences.layout
-    zeros = np.zeros(n if layout is None else layout.size)
-    variance = Variance(zeros, None, n, max(1, n - 1), layout)
-    return replace(estimate, p=1.0, note=note, variance=variance, differences=differences)
+def identical(n: int, paired: Paired | None = None) -> Estimate:
+    """Return a difference of exactly 0."""
+    sure = Estimate(value=0.0, n=n, units=n, method="identical", se=0.0, low=0.0, high=0.0, p=1.0)
+    return replace(sure, note="both sides score the same on every item", paired=paired)
 
 
-def derived(base: Estimate, link: Link) -> Estimate:
-    """Return the difference that follows from another one by a link, with its interval, test and MDE."""
-    value, slope = link.at(base.value), link.slope(base.value)
-    variance = base.variance
-    if variance is not None:
-        dependent = None if variance.dependent is None else slope * variance.dependent
-        variance = variance._replace(independent=slope * variance.independent, dependent=dependent)
-    return replace(
-        base,
-        value=math.inf if value is None else value,
-        se=None if base.se is None else slope * base.se,
-        low=link.at(base.low),
-        high=link.at(base.high),
-        mde=link.at(base.mde),
-        variance=variance,
-        differences=None,
-        base=base,
-        link=link,
-    )
+def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
+    """Return the same estimate with the interval, if it has one, and the MDE of an error rate.
 
-
-UNDECIDABLE = "undecidable: the interval holds every possible difference"
-
-
-def limited(estimate: Estimate, limit: float | None) -> Estimate:
-    """Return an estimate whose interval and MDE are cut at the largest possible size of such a difference."""
-    if limit is None or estimate.low is None or estimate.high is None:
-        return replace(estimate, limit=limit)
-    mde = None if estimate.mde is None else min(limit, estimate.mde)
-    low, high = max(estimate.low, -limit), min(estimate.high, limit)
-    note = UNDECIDABLE if (low, high) == (-limit, limit) else estimate.note
-    return replace(estimate, low=low, high=high, mde=mde, note=note, limit=limit)
-
-
-def by_t(estimate: Estimate) -> Estimate:
-    """Return an estimate with interval, p-value and MDE, by its `se`, `df` and `skew`."""
-    low, high = interval_by_t(estimate, ALPHA)
-    tails = [p_beyond_by_t(estimate, 0.0, above=above) for above in (True, False)]
-    p, mde = min(1.0, 2 * min(tails)), detectable_by_t(estimate, ALPHA)
-    return limited(replace(estimate, low=low, high=high, p=p, mde=mde), estimate.limit)
-
-
-def detectable_by_t(estimate: Estimate, alpha: float) -> float:
-    """Return the minimum detectable effect (MDE) by Student's t, corrected for skewness."""
-    assert estimate.se is not None
-    half, skew = quantile(1 - alpha / 2, estimate.df), estimate.skew
-    furthest = max(_reach(half, skew), _reach(half, -skew))
-    mde = (furthest + quantile(POWER, estimate.df)) * estimate.se
-    return mde if estimate.limit is None else min(estimate.limit, mde)
-
-
-def interval_by_t(estimate: Estimate, alpha: float) -> tuple[float, float]:
-    """Return the interval of an estimate: on each side the wider of Student's and Hall's.
-
-    Args:
-        alpha: Error rate of the two-sided interval, one minus its confidence.
+    At ALPHA it also gets its p-value. The interval is cut at the largest possible difference.
     """
-    assert estimate.se is not None
-    half = quantile(1 - alpha / 2, estimate.df)
-    low = estimate.value - estimate.se * _reach(half, estimate.skew)
-    return low, estimate.value + estimate.se * _reach(half, -estimate.skew)
+    if not estimate.se:
+        return estimate
+    if estimate.counts is not None:
+        low, high = estimate.counts.interval(alpha)
+    else:
+        reach = quantile(1 - alpha / 2, estimate.df)
+        low = estimate.value - estimate.se * _reach(reach, estimate.skew)
+        high = estimate.value + estimate.se * _reach(reach, -estimate.skew)
+    p = min(1.0, 2 * min(p_beyond(estimate, 0.0, above=above) or 0.0 for above in (True, False)))
+    limit = estimate.limit
+    low, high = max(low, -limit), min(high, limit)
+    note = UNDECIDABLE if (low, high) == (-limit, limit) else estimate.note
+    mde = detectable(estimate, alpha)
+    return replace(estimate, low=low, high=high, p=p, mde=mde, note=note)
 
 
-def p_beyond_by_t(estimate: Estimate, bound: float, *, above: bool) -> float:
-    """Return the one-sided p-value that the truth lies beyond a bound: the larger of Student's and Hall's.
+def detectable(estimate: Estimate, alpha: float) -> float | None:
+    """Return the minimum detectable effect (MDE): half the interval's width, and what POWER adds.
+
+    For the exact test it is at least the d for which so many of n items change in one direction that the
+    test can reject: P(Binomial(n, d) >= k) = POWER, with k the smallest for which 2 * 0.5^k < alpha.
+    """
+    if not estimate.se:
+        return None
+    if estimate.counts is None:
+        half = quantile(1 - alpha / 2, estimate.df)
+        furthest = max(_reach(half, estimate.skew), _reach(half, -estimate.skew))
+        mde = (furthest + quantile(POWER, estimate.df)) * estimate.se
+        return min(estimate.limit, mde)
+    n, fewest = estimate.counts.n, math.floor(1 - math.log2(alpha)) + 1
+    if n < fewest:
+        return None
+    low, high = estimate.counts.interval(alpha)
+    z = quantile(1 - alpha / 2, math.inf)
+    by_score = (high - low) / 2 * (1 + quantile(POWER, math.inf) / z)
+    return min(1.0, max(by_score, float(special.betaincinv(fewest, n - fewest + 1, POWER))))
+
+
+def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
+    """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
 
     Args:
         above: Whether the claim is that it lies above; otherwise below.
+
+    Returns:
+        The larger of Student's and Hall's; None where the standard error is unknown.
     """
-    assert estimate.se is not None
+    if estimate.se is None:
+        return None
     distance = estimate.value - bound
     if estimate.se == 0:
         return float(distance <= 0 if above else distance >= 0)
+    if estimate.counts is not None:
+        return estimate.counts.beyond(bound, above=above)
     sign = 1 if above else -1
     t, skew = sign * distance / estimate.se, sign * estimate.skew
     t = min(t, t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6)
-    return float(special.ndtr(-t) if estimate.df is None else special.stdtr(estimate.df, -t))
+    is_normal = math.isinf(estimate.df)
+    return float(special.ndtr(-t) if is_normal else special.stdtr(estimate.df, -t))
 
 
 def _reach(x: float, skew: float) -> float:
@@ -203,3 +168,100 @@ def _reach(x: float, skew: float) -> float:
     if abs(skew) < 1e-9:
         return x
     return max(x, float(3 / skew * (np.cbrt(1 + skew * (x - skew / 6)) - 1)))
+
+
+def scaled(base: Estimate, factor: float) -> Estimate:
+    """Return the difference in another unit, which is one hypothesis with the base."""
+
+    def times(x: float | None) -> float | None:
+        return None if x is None else factor * x
+
+    found = base.spread
+    return replace(
+        base,
+        value=factor * base.value,
+        se=times(base.se),
+        third=factor**3 * base.third,
+        low=times(base.low),
+        high=times(base.high),
+        mde=times(base.mde),
+        spread=None if found is None else found._replace(influence=factor * found.influence),
+        paired=None,
+    )
+
+
+def exponential(base: Estimate, theirs: float) -> Estimate:
+    """Return the difference of exponentials of two values, of which `theirs` is the other side's."""
+
+    def at(x: float | None) -> float | None:
+        return None if x is None or x > LARGEST else theirs * math.expm1(x)
+
+    value, se = at(base.value), None if base.se is None else theirs * base.se
+    whole = replace(base, value=math.inf if value is None else value, se=se, spread=None)
+    whole = replace(whole, low=at(base.low), high=at(base.high), mde=at(base.mde))
+    return replace(whole, paired=None, parts={}, weights={})
+
+
+def unpaired(ours: Estimate, theirs: Estimate) -> Estimate:
+    """Return the difference of two samples, if both have an interval; degrees of freedom by Welch."""
+    value = ours.value - theirs.value
+    n, units = ours.n + theirs.n, ours.units + theirs.units
+    if not ours.se or not theirs.se:
+        note = (theirs if ours.se else ours).note or "no interval: one side has none"
+        return unknown(value, n=n, units=units, note=note)
+    own = ours.se**2, theirs.se**2
+    df = sum(own) ** 2 / (own[0] ** 2 / ours.df + own[1] ** 2 / theirs.df)
+    whole = Estimate(value=value, n=n, units=units, method="two samples, t (Welch)", df=df)
+    third = ours.third - theirs.third
+    return at_alpha(replace(whole, se=math.sqrt(sum(own)), third=third), ALPHA)
+
+
+def mean(parts: Mapping[str, Estimate], weights: Mapping[str, float] | None = None) -> Estimate:
+    """Return the weighted mean of estimates; without interval if a part has none. One part is its own mean.
+
+    Args:
+        weights: Weight of each part, which add up to 1; None weighs all parts equally.
+    """
+    weights = weights or dict.fromkeys(parts, 1 / len(parts))
+    estimates = [*parts.values()]
+    if len(estimates) == 1:
+        return replace(estimates[0], parts=parts, weights=weights)
+    shares = [weights[name] for name in parts]
+    value = math.fsum(w * term.value for w, term in zip(shares, estimates, strict=True))
+    n, units = (sum(getattr(term, key) for term in estimates) for key in ("n", "units"))
+    lacking = next((name for name, term in parts.items() if term.se is None), None)
+    if lacking is not None:
+        why = (parts[lacking].note or "no interval").removeprefix("no interval: ")
+        return unknown(value, n=n, units=units, note=f"no interval: {lacking}: {why}")
+    if not any(term.se for term in estimates):
+        return replace(identical(n), parts=parts, weights=weights)
+    variance, third, df = _of_parts(estimates, shares)
+    limits = {term.limit for term in estimates}
+    whole = Estimate(value=value, n=n, units=units, method=f"mean of {len(parts)}", df=df)
+    whole = replace(whole, se=math.sqrt(variance), third=third, parts=parts, weights=weights)
+    return at_alpha(replace(whole, limit=limits.pop() if len(limits) == 1 else math.inf), ALPHA)
+
+
+def _of_parts(estimates: Sequence[Estimate], shares: Sequence[float]) -> tuple[float, float, float]:
+    """Return variance, third cumulant and degrees of freedom of a mean."""
+    own = [(w * (term.se or 0.0)) ** 2 for w, term in zip(shares, estimates, strict=True)]
+    errors = math.fsum(v * v / term.df for v, term in zip(own, estimates, strict=True))
+    df = max(1.0, sum(own) ** 2 / errors) if errors else math.inf
+    third = math.fsum(w**3 * term.third for w, term in zip(shares, estimates, strict=True))
+    variance = math.fsum(own)
+    joint = [
+        (w, term.spread)
+        for w, term in zip(shares, estimates, strict=True)
+        if term.spread is not None and (term.paired is None or term.paired.groups.shared)
+    ]
+    if len(joint) < 2:
+        return variance, third, df
+    labels = np.concatenate([part.labels for _, part in joint])
+    sums = np.bincount(labels, np.concatenate([w * part.influence for w, part in joint]))
+    variance += float(sums @ sums) - math.fsum((w * part.error) ** 2 for w, part in joint)
+    skewed = np.concatenate([w * part.influence * bool(part.third) for w, part in joint])
+    third += float((np.bincount(labels, skewed) ** 3).sum())
+    third -= math.fsum(w**3 * float((part.influence**3).sum()) for w, part in joint if part.third)
+    groups = len(np.unique(labels)) + sum(term.units for term in estimates)
+    groups -= sum(len(part.labels) for _, part in joint)
+    return max(variance, 1e-9 * math.fsum(own)), third, min(df, max(1.0, groups - 1.0))

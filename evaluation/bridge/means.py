@@ -5,15 +5,38 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from evaluation.bridge.delta import OVERALL, Delta, group_item
-from evaluation.bridge.estimate import Estimate
-from evaluation.bridge.pairing import AGAIN
-from evaluation.bridge.weighted_mean import macro_mean
+from evaluation.bridge.estimate import Estimate, exponential, mean
+from evaluation.bridge.pairing import AGAIN, Pair
 from evaluation.errors import BridgeError
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
 
 
-def _macro(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
+def means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
+    """Yield the mean of each metric over all items, if all have it, and over groups that have all theirs.
+
+    That of an exponential is the exponential of its base's mean.
+    """
+    tier = pair.tier
+    kinds = [tier.metrics_of(mine.values) for _, mine, _ in pair.both]
+    found: dict[tuple[str, str], Delta] = {}
+    for metric in (
+        m for m in tier.headline_first if m.numerator or any(m.name in k for k in kinds)
+    ):
+        own = {row.item: row for row in rows if row.metric == f"delta_{metric.name}"}
+        count = len(pair.ours.items) if metric.numerator else sum(metric.name in k for k in kinds)
+        for name, weights in weights_of_means(own, count, pair.groups):
+            whole = _mean([own[leaf] for leaf in weights], name, weights)
+            base = found.get((tier.base_of(metric).name, name))
+            if metric.link == "exp" and base is not None:
+                values = [metric.linked(x) or math.inf for x in (base.value, base.bridge_value)]
+                estimate = exponential(base.estimate, values[1])
+                whole = replace(whole, value=values[0], bridge_value=values[1], estimate=estimate)
+            found[metric.name, name] = whole
+            yield whole
+
+
+def _mean(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
     """Return the mean of one metric over items, which is not primary; without weights all weigh the same."""
     weights = weights or {row.item: 1 / len(rows) for row in rows}
     return replace(
@@ -22,7 +45,7 @@ def _macro(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None
         group=None,
         value=math.fsum(weights[row.item] * row.value for row in rows),
         bridge_value=math.fsum(weights[row.item] * row.bridge_value for row in rows),
-        estimate=macro_mean({row.item: row.estimate for row in rows}, weights=weights),
+        estimate=mean({row.item: row.estimate for row in rows}, weights),
         primary=False,
         is_secondary=_is_decided_by_another(rows),
         p_holm=None,
@@ -35,20 +58,6 @@ def _is_decided_by_another(rows: Sequence[Delta]) -> bool:
     if any(row.is_secondary for row in rows):
         return True
     return TIERS[rows[0].tier].kind != "nats" and not any(row.primary for row in rows)
-
-
-def means(
-    rows: Sequence[Delta], count: int, groups: Mapping[str, Mapping[str, float]]
-) -> Iterator[Delta]:
-    """Yield the mean of one metric over all items, then those of groups that have all their items.
-
-    Args:
-        rows: Deltas of the metric, one for each item.
-        count: Number of all items; with fewer rows, there is no mean over all.
-    """
-    by_item = {row.item: row for row in rows}
-    for name, weights in weights_of_means(by_item, count, groups):
-        yield _macro([by_item[leaf] for leaf in weights], name, weights)
 
 
 def weights_of_means(
@@ -72,49 +81,38 @@ def decisive_deltas(
 ) -> tuple[list[Delta], Delta]:
     """Return the deltas of an objective's items, and the one it is decided on, which may be their mean.
 
+    For a tier of rates it is its rate. Raises BridgeError where nothing of the objective was scored.
+
     Args:
         key: Place of the objective in the configuration, for messages.
-
-    Raises:
-        BridgeError: Nothing of the objective was scored.
-    """
-    parts, headline = find_deltas(objective, deltas)
-    if headline is None:
-        tier, metric = objective.tier, objective.metric
-        place = f"{tier} of the group {objective.group!r}" if objective.group else tier
-        if metric is not None and find_deltas(objective, deltas, TIERS[tier].headline)[1]:
-            raise BridgeError(
-                f"{key}: it is on {metric} of {place}, which not both sides have; score both sides with "
-                "per-item tables, or leave `metric` out"
-            )
-        raise BridgeError(
-            f"{key}: it is on {place}, of which the two sides have no item in common, or weigh the "
-            f"items differently; run the workflow to its end; if that does not help, {AGAIN}"
-        )
-    return parts, headline
-
-
-def find_deltas(
-    objective: Objective, deltas: Sequence[Delta], metric: str | None = None
-) -> tuple[list[Delta], Delta | None]:
-    """Return the deltas of an objective's items and their mean; for a tier of rates, its rate instead.
-
-    `metric` takes the place of the metric that decides the objective.
     """
     group, item = objective.group, objective.group or OVERALL
-    name = f"delta_{metric or objective.decided_on.name}"
-    candidates = [delta for delta in deltas if delta.tier == objective.tier]
+    name = f"delta_{objective.decided_on.name}"
+    of_tier = [delta for delta in deltas if delta.tier == objective.tier]
+    own = [delta for delta in of_tier if delta.metric == name]
     if TIERS[objective.tier].rates:
-        candidates = [delta for delta in candidates if delta.item == item]
-        return candidates, next((delta for delta in candidates if delta.metric == name), None)
-    candidates = [delta for delta in candidates if delta.metric == name]
-    items = [delta for delta in candidates if not delta.is_mean]
-    mean = next((delta for delta in candidates if group and delta.item == group_item(group)), None)
-    if mean is not None:  # a group of the suite
-        parts = [delta for delta in items if delta.item in mean.estimate.weights]
-        return parts, replace(mean, item=item)
-    candidates = [delta for delta in items if group in (None, delta.group)]
-    return candidates, _macro(candidates, item) if candidates else None
+        whole = next((delta for delta in own if delta.item == item), None)
+        if whole is not None:
+            return [delta for delta in of_tier if delta.item == item], whole
+    else:
+        parts = [delta for delta in own if not delta.is_mean]
+        named = [delta for delta in own if group and delta.item == group_item(group)]
+        if named:  # a group of the suite
+            members = named[0].estimate.weights
+            return [row for row in parts if row.item in members], replace(named[0], item=item)
+        parts = [delta for delta in parts if group in (None, delta.group)]
+        if parts:
+            return parts, _mean(parts, item)
+    place = f"{objective.tier} of the group {group!r}" if group else objective.tier
+    if objective.metric is not None and of_tier:
+        raise BridgeError(
+            f"{key}: it is on {objective.metric} of {place}, which not both sides have; score both sides "
+            "with per-item tables, or leave `metric` out"
+        )
+    raise BridgeError(
+        f"{key}: it is on {place}, of which the two sides have no item in common, or weigh the "
+        f"items differently; run the workflow to its end; if that does not help, {AGAIN}"
+    )
 
 
 def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | None]:

@@ -11,8 +11,9 @@ listed with it.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from evaluation.bridge.choice import against
 from evaluation.bridge.decision import Decision, JudgedStep
-from evaluation.bridge.estimate import ALPHA
+from evaluation.bridge.estimate import ALPHA, at_alpha
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.objectives import Objective
 
@@ -163,20 +164,21 @@ def _not_behind(
 ) -> list[dict[str, Any]]:
     """Return the pool's steps that are not significantly worse than the best, with simultaneous intervals."""
     place = {step.step: i for i, step in enumerate(decision.steps)}
-    chosen, headline = place[best.step], decision.headline
-    ranking = decision.ranking(chosen) if len(pool) > 1 else None
+    head, steps = decision.decisive[place[best.step]], len(decision.steps)
+    pairs = max(1, steps * (steps - 1) // 2)
     similar: list[dict[str, Any]] = []
     for step in pool:
-        i = place[step.step]
-        if i == chosen or (ranking is not None and ranking.behind[i, chosen]):
+        if step.step == best.step:
             continue
-        delta = step.objectives[headline].value - best.objectives[headline].value
-        entry: dict[str, Any] = {"step": step.step, "delta": delta}
-        entry |= {"low": None, "high": None, "p": None}
-        if ranking is not None:
-            low, high = ranking.interval(i, chosen)
-            entry |= {"low": low, "high": high, "p": float(ranking.p[i, chosen])}
-        similar.append(entry)
+        pair = against(decision.decisive[place[step.step]].estimate, head.estimate)
+        pair = None if pair is None else at_alpha(pair, ALPHA / pairs)
+        gap = [row.objectives[decision.headline].value for row in (step, best)]
+        entry: dict[str, Any] = {"step": step.step, "delta": gap[0] - gap[1]}
+        entry |= {name: pair and getattr(pair, name) for name in ("low", "high")}
+        entry["p"] = None if pair is None or pair.p is None else min(1.0, pairs * pair.p)
+        is_behind = entry["p"] is not None and entry["p"] < ALPHA and head.sign * entry["delta"] < 0
+        if not is_behind:
+            similar.append(entry)
     return similar
 
 

@@ -6,31 +6,31 @@ that a gain is positive, with its 95 % interval [low, high]:
     improve by m    met: low > m           not met: high <= m      else undecided
     keep within m   met: low >= -m         not met: high < -m      else undecided
 
-`keep` is a test of non-inferiority. Where few items differ, low and high are adjusted to agree with the
-exact test at the margin. A regression is an item that is significantly worse (for a `keep`: by more
-than the margin). It is tested in the same family as the flags of the table of deltas (Holm's correction
-over all slices, tasks and rates of the step, at ALPHA for any number of steps); the items of an
-objective on a secondary metric are a family of their own. A regression makes a `keep` not met, since a
-mean may hide it. For an `improve` it is only listed, as gains elsewhere may be worth it.
+`keep` is a test of non-inferiority. A regression is an item that is significantly worse (for a `keep`: by
+more than the margin). It is tested in the same family as the flags of the table of deltas (Holm's
+correction over all slices, tasks and rates of the step, at ALPHA for any number of steps: a smaller level
+would weaken the guard with every checkpoint); the items of an objective on a secondary metric are a family
+of their own. A regression makes a `keep` not met, since a mean may hide it. For an `improve` it is only
+listed.
 
 A step's own verdict is the conjunction of its objectives. As each must be met, several objectives need
 no correction: wrongly claiming all of them is no likelier than wrongly claiming one. The correction
-for choosing among several steps is in `alpha`, see `simultaneous_intervals`.
+for choosing among several steps is in `alpha`, see `choice`.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
 
+from evaluation.bridge.choice import holm
 from evaluation.bridge.delta import Delta, change_columns
-from evaluation.bridge.estimate import ALPHA, Estimate
+from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha, p_beyond
 from evaluation.bridge.means import decisive_deltas, gain_interval
-from evaluation.bridge.paired_binary import at_alpha, p_beyond
-from evaluation.bridge.statistics import holm
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.metric import Metric
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
+
+_STRONG = 0.4
+"""Skewness of an estimate beyond which more than the nominal share of intervals misses the truth."""
 
 
 def objective_verdicts(
@@ -48,10 +48,11 @@ def objective_verdicts(
     Raises:
         BridgeError: Nothing of an objective was scored.
     """
-    plain = [ALPHA] * len(objectives)
     return [
         _objective_verdict(objective, deltas, f"stages.{stage}.objective.{number}", alpha)
-        for number, (objective, alpha) in enumerate(zip(objectives, alphas or plain, strict=True))
+        for number, (objective, alpha) in enumerate(
+            zip(objectives, alphas or [ALPHA] * len(objectives), strict=True)
+        )
     ]
 
 
@@ -86,7 +87,7 @@ def _objective_verdict(
 ) -> ObjectiveRow:
     """Return the row of `bridge_deltas.json` on one objective."""
     parts, headline = decisive_deltas(objective, deltas, key)
-    estimate = _held_to_margin(at_alpha(headline.estimate, alpha), objective, headline.sign, alpha)
+    estimate = at_alpha(headline.estimate, alpha)
     regressions = _regressions(objective, parts, deltas)
     verdict = verdict_on(objective, *gain_interval(headline.sign, estimate))
     if regressions and objective.want == "keep":
@@ -106,43 +107,27 @@ def _objective_verdict(
     )
 
 
-def _held_to_margin(estimate: Estimate, objective: Objective, sign: int, alpha: float) -> Estimate:
-    """Extend an interval to the margin where it excludes the margin and the exact test does not."""
-    if estimate.counts is None or estimate.low is None or estimate.high is None:
-        return estimate
-    bound = sign * needed_gain(objective)
-    low, high = estimate.low, estimate.high
-    if low > bound and (p_beyond(estimate, bound, above=True) or 0.0) >= alpha / 2:
-        return replace(estimate, low=math.nextafter(bound, -math.inf))
-    if high < bound and (p_beyond(estimate, bound, above=False) or 0.0) >= alpha / 2:
-        return replace(estimate, high=math.nextafter(bound, math.inf))
-    return estimate
-
-
 def _regressions(
     objective: Objective, parts: Sequence[Delta], deltas: Sequence[Delta]
 ) -> tuple[str, ...]:
-    """Return an objective's items that are significantly worse, for a `keep` by more than its margin.
-
-    They are tested in the step's family; secondary metrics, which are not in it, are a family of their own.
-    A regression speaks against a step, so it is tested at ALPHA however many steps there are: a smaller
-    level would weaken the guard with every checkpoint.
-    """
+    """Return an objective's items that are significantly worse, for a `keep` by more than its margin."""
     is_secondary = any(part.is_secondary for part in parts)
     tests = list(parts) if is_secondary else [delta for delta in deltas if delta.primary]
-    if any(part.tier != objective.tier for part in parts):  # greedy rates, which are of no family
-        tests += [part for part in parts if part not in tests]
-    p_values = {delta.key: delta.estimate.p for delta in tests}
-    own = [part for part in parts if part.key in p_values]
+    p_values = {_key(delta): delta.estimate.p for delta in tests}
+    own = [part for part in parts if _key(part) in p_values]
     for part in own if objective.want == "keep" else ():
         beyond = p_beyond(part.estimate, -objective.margin * part.sign, above=part.sign < 0)
-        p_values[part.key] = None if beyond is None else min(1.0, 2 * beyond)
+        p_values[_key(part)] = None if beyond is None else min(1.0, 2 * beyond)
     adjusted = holm(p_values)
     return tuple(
         _name(part)
         for part in own
-        if (p := adjusted[part.key]) is not None and p < ALPHA and part.gain < 0
+        if (p := adjusted[_key(part)]) is not None and p < ALPHA and part.gain < 0
     )
+
+
+def _key(delta: Delta) -> str:
+    return f"{delta.tier} {delta.item} {delta.metric}"
 
 
 def _name(delta: Delta) -> str:
@@ -161,7 +146,7 @@ def _why(
         text += f"; {worse_in_words(objective.want, regressions)}"
     if verdict == "undecided" and estimate.mde is not None:
         text += f"; {detectable_in_words(metric, estimate.mde)}"
-    if estimate.is_skewed:
+    if abs(estimate.skew) > _STRONG:
         text += "; few and skewed differences, so its error rate exceeds the nominal one"
     return text
 

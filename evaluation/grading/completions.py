@@ -12,8 +12,7 @@ from evaluation.grading.units import floats
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.pass_at_k import majority, pass_at_k, powers
 from evaluation.metrics.rates import TRUNCATED
-from evaluation.metrics.value_interval import Interval, interval
-from evaluation.metrics.variance import Floats
+from evaluation.metrics.variance import Floats, Interval, interval
 from evaluation.prefill.caches import DocumentLine
 from evaluation.results.kinds import Units, units_of
 from evaluation.results.units_file import SOURCES
@@ -206,7 +205,7 @@ def _with_interval(values: Sequence[float] | Floats, layout: Layout) -> dict[str
     is_known = np.isfinite(credit)
     if not is_known.any():
         return dict.fromkeys(Interval._fields)
-    return interval(credit[is_known], layout.only(is_known))._asdict()
+    return interval(credit[is_known], layout.only(is_known).groups)._asdict()
 
 
 def _strata(units: Units) -> dict[str, dict[str, Any]]:

@@ -40,8 +40,7 @@ from evaluation.metrics.accuracy import (
     layout_of,
 )
 from evaluation.metrics.layout import Layout
-from evaluation.metrics.value_interval import standard_error
-from evaluation.metrics.variance import Floats
+from evaluation.metrics.variance import Floats, standard_error
 from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TIERS, TaskKind
 
@@ -112,7 +111,7 @@ def summarize_questions(questions: Questions, primary: Normalization) -> dict[st
     measures = {name: float(values.mean()) for name, values in questions.measures.items()}
     if questions.kind == "gold":
         bits = questions.measures["gold_bits_per_byte"]
-        stderr = standard_error(bits, questions.layout)
+        stderr = standard_error(bits, questions.layout.groups)
         return {"kind": "gold", **measures, "stderr": stderr, "nan": 0}
     credit, tied = questions.ranked_by(primary)
     metrics = {name: float(one.credit.mean()) for name, one in questions.outcomes.items()}
@@ -123,7 +122,7 @@ def summarize_questions(questions: Questions, primary: Normalization) -> dict[st
         "metrics": metrics,
         "centered": (accuracy - chance) / (1 - chance),
         "chance": chance,
-        "stderr": standard_error(credit, questions.layout),
+        "stderr": standard_error(credit, questions.layout.groups),
         "items": len(credit),
         "ties": int(tied.sum()),
         "nan": 0,  # one raises NonFiniteError

@@ -8,14 +8,13 @@ document where documents are kept apart. Bins double, so that each compares a co
 The first token of a block or document follows nothing and is not scored.
 """
 
-import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
-from evaluation.metrics.variance import Floats
+from evaluation.metrics.layout import Layout
+from evaluation.metrics.variance import Floats, ratio_influence, spread
 
 if TYPE_CHECKING:  # takes a while to import
     import pyarrow as pa
@@ -79,8 +78,9 @@ def summarize_positions(positions: Positions | None, length: int) -> list[dict[s
 def _summary(position_bin: Bin) -> dict[str, Any]:
     stderr = None
     if len(position_bin.nats) > 1:
-        variance = serial_variance(ratio_influence(position_bin.nats, position_bin.tokens))
-        stderr = math.sqrt(variance.value)
+        groups = Layout(len(position_bin.nats), is_text=True).groups
+        found = spread(ratio_influence(position_bin.nats, position_bin.tokens), groups)
+        stderr = None if found is None else found.error
     return {
         "first": position_bin.first,
         "last": position_bin.last,

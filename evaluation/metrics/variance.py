@@ -1,15 +1,20 @@
-"""Variance of a mean over items in clusters or strata.
+"""The variance of an estimate from what each unit contributes to it, and the intervals of levels.
 
-    cluster    groups that were sampled, e.g. the passages that questions are about. Another sample would
-               have other groups, so their sums vary: Var = G/(G-1) sum_c (sum_i u_i)^2; those that have
-               items in several strata vary as a whole, without the strata's means (Miller, "Adding
-               error bars to evals", arXiv 2411.00640)
-    stratum    groups of a fixed list, e.g. MMLU's subjects. Another sample would have the same groups,
-               so only variation within them counts: Var = sum_h n_h/(n_h-1) sum_i (u_i - u_h)^2,
-               which is sum_h (n_h/n)^2 s_h^2/n_h for a mean
+Every estimator is reduced to influences u_i, which add up to zero: (d_i - mean) / n for a mean,
+(d_i - R w_i) / sum w for a ratio R of sums. They are summed over groups and scaled so that the squares of
+the sums are the variance:
 
-u_i is what an item contributes to the estimate, its influence, and u_h its mean in the stratum. Few
-clusters that agree by chance must not make a mean look surer than independent items would.
+    independent    Var = n/(n-1) sum u_i^2
+    strata         a fixed list, so only variation within them counts: u_i minus their stratum's mean, times
+                   sqrt(n_h/(n_h-1)); strata of one unit are pooled
+    clusters       sampled groups: Var = G/(G-1) sum_c (sum_i u_i)^2 (Miller, arXiv 2411.00640), never below
+                   that of independent units, as few clusters may agree by chance
+    text           neighbouring blocks may hold parts of one document. The variance is the spectrum at
+                   frequency zero: the mean square of the first cosine coefficients (Mueller, Journal of
+                   Econometrics 141, 2007), with as many degrees of freedom. At most 16 and at least 4 of
+                   them; fewer where the spectrum of an AR(1) process falls by more than BIAS over them
+                   (Andrews, Econometrica 59, 1991). Its carry is r1, or r2 / r1, where white noise lies
+                   over it
 """
 
 import math
@@ -19,97 +24,177 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evaluation.metrics.layout import Labels, Layout
+from evaluation.metrics.layout import Grouping, Labels, Layout
 
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
 """Confidence of two-sided intervals."""
 
+LEAST, MOST = 4, 16
+"""Fewest and most cosines."""
 
-class Variance(NamedTuple):
-    """The variance of an estimate, as influences scaled so that their squares add up to it.
+BIAS = 0.05
 
-    `independent` (items,) treats items as independent; `dependent` (units,) respects their dependence,
-    and is None without any. `units` is the number of independent units, `df` the degrees of freedom.
-    `layout` has the groups of the items, where these may be those of another estimate, too.
+_ALIKE = 1e-9
+"""Scores that differ by less are alike, as is a probability of 1e-48 for some answers, 0 for others."""
+
+_CARRY = 0.97
+"""Largest carry from block to block."""
+
+_BATCHES = 20
+"""Fewest batches of blocks from which skewness is estimated."""
+
+
+class Spread(NamedTuple):
+    """Influences of groups: their squares add up to the variance; `third` is the third cumulant.
+
+    `labels` are the groups' numbers, `units` their count, `df` the degrees of freedom.
     """
 
-    independent: Floats
-    dependent: Floats | None
+    influence: Floats
+    labels: Labels
     units: int
     df: float
-    layout: Layout | None = None
+    third: float
 
     @property
-    def value(self) -> float:
-        """The variance; never below that of independent items."""
-        plain = float(self.independent @ self.independent)
-        return (
-            plain if self.dependent is None else max(plain, float(self.dependent @ self.dependent))
-        )
+    def error(self) -> float:
+        """The standard error."""
+        return float(np.linalg.norm(self.influence))
 
 
-def wilson(rate: float, n: float, z: float | None = None) -> tuple[float, float]:
-    """Return Wilson's interval of a rate of n trials, which also holds for 0 and 1 (JASA 22:209, 1927).
+def spread(influence: Floats, groups: Grouping) -> Spread | None:
+    """Return what the groups of units contribute; None for fewer than two units or groups."""
+    n = len(influence)
+    if n < 2:
+        return None
+    if groups.is_text:
+        return _of_text(influence, groups.labels)
+    inner, strata, scale = _within(influence, groups.strata)
+    own = inner * scale
+    count = 1 + int(strata.max())
+    if not groups.repeats:
+        return Spread(own, groups.labels, n, max(1, n - count), float((own**3).sum()))
+    labels, place = np.unique(groups.labels, return_inverse=True)
+    if len(labels) < 2:
+        return None
+    sums: Floats = np.bincount(place, inner).astype(np.float64)
+    stratum = np.zeros(len(labels), dtype=np.int64)
+    stratum[place] = strata
+    if (stratum[place] != strata).any():  # one row in several strata varies as a whole
+        stratum[:] = 0
+    sums *= _inflation(stratum)
+    plain = float(own @ own)
+    if plain > float(sums @ sums):
+        alike = float(sums @ sums) < 1e-12 * plain
+        sums = np.ones(len(sums)) if alike else sums
+        sums *= math.sqrt(plain / float(sums @ sums))
+    df = max(1, len(labels) - len(np.unique(stratum)))
+    return Spread(sums, labels, len(labels), df, float((sums**3).sum()))
 
-    Args:
-        n: Number of independent trials, or of as many as have the rate's variance.
-        z: Quantile; that of the normal distribution if not given.
-    """
-    z = float(special.ndtri((1 + LEVEL) / 2)) if z is None else z
-    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    return 0.0 if rate <= 0 else max(0.0, centre - half), 1.0 if rate >= 1 else min(
-        1.0, centre + half
-    )
 
-
-def influence_variance(influence: Floats, layout: Layout) -> Variance:
-    """Return the variance of an estimate by its influences, whose items may be in clusters or strata.
-
-    A stratum of one unit has no variance within it; such units are pooled into one stratum.
-    """
-    if layout.groups is None and layout.strata is None:
+def _within(influence: Floats, strata: Labels | None) -> tuple[Floats, Labels, Floats]:
+    """Return influences minus their stratum's mean, strata with singles pooled, and sqrt(n/(n-1))."""
+    if strata is None:
         n = len(influence)
-        return Variance(influence * math.sqrt(n / (n - 1)), None, n, n - 1, layout)
-    stratum = layout.stratum
-    if stratum is None:
-        stratum = np.zeros(len(influence), dtype=np.int64)
-    inner, pooled, scale = _within(influence, stratum)
-    independent = inner * scale
-    if layout.groups is None:
-        units, df = len(influence), len(influence) - len(np.unique(pooled))
-        return Variance(independent, None, units, max(1, df), layout)
-    dependent, fixed = _cluster_sums(inner, layout.groups, pooled)
-    df = max(1, len(dependent) - fixed)
-    return Variance(independent, dependent, len(dependent), df, layout)
-
-
-def _cluster_sums(inner: Floats, groups: Labels, stratum: Labels) -> tuple[Floats, int]:
-    """Return the sums of clusters, whose squares add up to the variance, and the number of strata.
-
-    A cluster with items in several strata, such as one question at several lengths, varies as a whole.
-    """
-    sums = np.bincount(groups, weights=inner)
-    of_unit = np.zeros(len(sums), dtype=np.int64)
-    of_unit[groups] = stratum
-    if (of_unit[groups] != stratum).any():
-        of_unit[:] = 0
-    return sums * _inflation(of_unit), len(np.unique(of_unit))
-
-
-def _within(influence: Floats, stratum: Labels) -> tuple[Floats, Labels, Floats]:
-    """Return influences minus their stratum's mean, strata with singletons pooled, and sqrt(n/(n-1))."""
-    is_singleton = np.bincount(stratum)[stratum] == 1
-    pooled = np.where(is_singleton, -1, stratum)
-    pooled = np.unique(pooled, return_inverse=True)[1].astype(np.int64)
+        return influence, np.zeros(n, dtype=np.int64), np.full(n, math.sqrt(n / (n - 1)))
+    is_single = np.bincount(strata)[strata] == 1
+    pooled = np.unique(np.where(is_single, -1, strata), return_inverse=True)[1].astype(np.int64)
     means = np.bincount(pooled, weights=influence) / np.bincount(pooled)
-    if len(means) == 1:
-        means = np.zeros(1)  # the influences of a whole add up to zero, but for rounding
     return influence - means[pooled], pooled, _inflation(pooled)
 
 
 def _inflation(group: Labels) -> Floats:
     sizes = np.bincount(group)[group].astype(np.float64)
     return np.sqrt(np.divide(sizes, sizes - 1, out=np.ones_like(sizes), where=sizes > 1))
+
+
+def _of_text(influence: Floats, labels: Labels) -> Spread:
+    """Return the contributions of blocks, scaled to the variance with their serial dependence."""
+    n = len(influence)
+    own = influence * math.sqrt(n / (n - 1))
+    plain = float(own @ own)
+    if n < 2 * LEAST or plain == 0:
+        return Spread(own, labels, n, n - 1, 0.0)
+    count = cosine_count(influence)
+    coefficients = cosines(influence, count)
+    variance = max(plain, float(coefficients @ coefficients))
+    scaled = own * math.sqrt(variance / plain)
+    batches = np.add.reduceat(influence, np.arange(0, n, max(1, n // (2 * count))))
+    batches = batches - batches.mean()
+    skew = float((batches**3).sum()) / float(batches @ batches) ** 1.5
+    third = skew * variance**1.5 if len(batches) >= _BATCHES else 0.0
+    return Spread(scaled, labels, n, count, third)
+
+
+def cosine_count(influence: Floats) -> int:
+    """Return the number of cosines over which the spectrum of an AR(1) process is nearly flat."""
+    n = len(influence)
+    r1, r2 = (float(influence[k:] @ influence[:-k] / (influence @ influence)) for k in (1, 2))
+    carry = max(r1 + (1 + 3 * r1) / n, r2 / r1 if r1 > 2 / math.sqrt(n) else 0.0)
+    carry = min(carry, _CARRY)
+    if carry <= 0:
+        return min(MOST, n // 2)
+    curvature = 2 * carry / (1 - carry) ** 2
+    return min(n // 2, MOST, max(LEAST, int(math.sqrt(6 * BIAS / curvature) * n / math.pi)))
+
+
+def cosines(influence: Floats, count: int) -> Floats:
+    """Return the first cosine coefficients of influences; their squares add up to the variance."""
+    n = len(influence)
+    angles = np.pi / n * np.outer(np.arange(1, count + 1), np.arange(n) + 0.5)
+    coefficients: Floats = np.cos(angles) @ influence * math.sqrt(2 / count)
+    return coefficients
+
+
+def ratio_influence(amounts: Floats, weights: Floats) -> Floats:
+    """Return what each block contributes to a ratio of sums, (blocks,); they add up to zero."""
+    total = weights.sum()
+    influence: Floats = (amounts - amounts.sum() / total * weights) / total
+    return influence
+
+
+def standard_error(values: Floats, groups: Grouping) -> float | None:
+    """Return the mean's standard error; None for a single unit or group, or where all units are alike."""
+    found = spread((values - values.mean()) / len(values), groups)
+    return None if found is None or np.ptp(values) <= _ALIKE else found.error
+
+
+class Interval(NamedTuple):
+    """A mean over units; no standard error and bounds where the variance is not known."""
+
+    value: float
+    stderr: float | None
+    low: float | None
+    high: float | None
+
+
+def wilson(rate: float, n: float, z: float | None = None) -> tuple[float, float]:
+    """Return Wilson's interval of a rate of n trials, which also holds for 0 and 1 (JASA 22:209, 1927)."""
+    z = float(special.ndtri((1 + LEVEL) / 2)) if z is None else z
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    low = 0.0 if rate <= 0 else max(0.0, centre - half)
+    return low, 1.0 if rate >= 1 else min(1.0, centre + half)
+
+
+def interval(credit: Floats, groups: Grouping | None = None) -> Interval:
+    """Return the mean credit, from 0 to 1, of units with its 95 % interval, all as fractions.
+
+    Wilson's for independent units that pass or fail, else Student's t over their groups, cut at 0 and 1.
+    """
+    groups = groups or Layout(len(credit)).groups
+    mean = float(credit.mean())
+    found = spread((credit - mean) / len(credit), groups)
+    if found is None:
+        return Interval(mean, None, None, None)
+    stderr = found.error if np.ptp(credit) > _ALIKE else None
+    if not groups.repeats and bool((np.minimum(credit, 1 - credit) < _ALIKE).all()):
+        return Interval(mean, stderr, *wilson(mean, found.units))
+    if stderr is None:
+        return Interval(
+            mean, None, *(wilson(mean, found.units) if mean in (0, 1) else (None, None))
+        )
+    reach = float(special.stdtrit(found.df, (1 + LEVEL) / 2)) * stderr
+    return Interval(mean, stderr, max(0.0, mean - reach), min(1.0, mean + reach))

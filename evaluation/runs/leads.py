@@ -1,22 +1,19 @@
 """State which run is better, and from which step on, over all matched checkpoints.
 
 Which run is better is decided at the last matched checkpoint; from three on, by the interval with the noise
-of checkpoints of both runs (`bridge.recipes`). It leads from a checkpoint on if, there and at every later one
-but the last, the interval of A - B excludes zero in its favor. These intervals are
-simultaneous over all matched checkpoints (max-t, see `bridge.simultaneous_intervals`), so that many
-checkpoints do not make a chance difference a lead. Statements on single slices, tasks or rates are also
-corrected for their number (Bonferroni).
+of checkpoints of both runs (`bridge.choice`). It leads from a checkpoint on if, there and at every later
+one but the last, the interval of A - B excludes zero in its favor. These intervals are simultaneous over
+all matched checkpoints. Statements on single slices, tasks or rates are also corrected for their number
+(Bonferroni).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
+from evaluation.bridge.choice import RecipeInterval, of_recipe, simultaneous_alpha
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
-from evaluation.bridge.estimate import ALPHA, Estimate
-from evaluation.bridge.paired_binary import at_alpha
-from evaluation.bridge.recipes import RecipeInterval, of_recipe
-from evaluation.bridge.simultaneous_intervals import Leaves, leaves, simultaneous_alpha
+from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha
 from evaluation.results.comparison_file import LeadRow
 from evaluation.runs.matching import Match
 from evaluation.settings.tiers import TIERS, TierName
@@ -25,14 +22,15 @@ Key = tuple[TierName, str, str]
 """Tier, item and metric of a delta."""
 
 Side = Literal["A", "B"]
+_SIDES: dict[int, Side] = {1: "A", -1: "B"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lead:
     """Which run is better in one delta, from the matched checkpoints of index `since` on.
 
-    `estimates` have simultaneous intervals over all checkpoints, each of confidence 1 - `alpha`. `recipe` has
-    the last one's with the noise of checkpoints, which decides where it is known.
+    `estimates` have simultaneous intervals over all checkpoints, each of confidence 1 - `alpha`. `recipe`
+    has the last one's with the noise of checkpoints, which decides where it is known.
     """
 
     key: Key
@@ -43,6 +41,12 @@ class Lead:
     since: int | None
     recipe: RecipeInterval | None = None
 
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The interval that decides."""
+        decides = self.recipe or self.estimates[-1]
+        return decides.low, decides.high
+
 
 def leads(matched: Sequence[Sequence[Delta]]) -> list[Lead]:
     """Return a lead for every delta that all matched checkpoints have.
@@ -50,13 +54,11 @@ def leads(matched: Sequence[Sequence[Delta]]) -> list[Lead]:
     Args:
         matched: Deltas A - B of each match, in ascending steps; at least one match.
     """
-    by_key = [{_key(delta): delta for delta in deltas} for deltas in matched]
+    by_key = [
+        {(delta.tier, delta.item, delta.metric): delta for delta in deltas} for deltas in matched
+    ]
     common = [key for key in by_key[0] if all(key in match for match in by_key)]
     return [_lead(key, [match[key] for match in by_key], _family(key, common)) for key in common]
-
-
-def _key(delta: Delta) -> Key:
-    return delta.tier, delta.item, delta.metric
 
 
 def _family(key: Key, all_keys: Sequence[Key]) -> int:
@@ -69,18 +71,16 @@ def _family(key: Key, all_keys: Sequence[Key]) -> int:
 
 
 def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
-    testable = [delta for delta in deltas if delta.estimate.se]
-    alpha = _alpha(testable, ALPHA / family)
+    alpha = simultaneous_alpha([delta.estimate for delta in deltas], ALPHA / family)
     estimates = [at_alpha(delta.estimate, alpha) for delta in deltas]
-    signs = [_sign(delta, estimate) for delta, estimate in zip(deltas, estimates, strict=True)]
+    recipe = of_recipe(estimates[-1], [delta.estimate.value for delta in deltas], sides=1)
+    signs = [_sign(deltas[0].sign, estimate.low, estimate.high) for estimate in estimates]
+    if recipe is not None:
+        signs[-1] = _sign(deltas[0].sign, recipe.low, recipe.high)
     since = len(signs)
     while since > 0 and signs[since - 1] == signs[-1] != 0:
         since -= 1
-    last = signs[-1]
-    recipe = of_recipe(estimates[-1], [d.estimate.value for d in deltas], sides=1)
-    if recipe is not None:
-        last = _sign(deltas[-1], replace(estimates[-1], low=recipe.low, high=recipe.high))
-    better: Side | None = {1: "A", -1: "B"}.get(last)  # type: ignore[assignment]
+    better = _SIDES.get(signs[-1])
     return Lead(
         key=key,
         deltas=deltas,
@@ -92,23 +92,11 @@ def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
     )
 
 
-def _alpha(testable: Sequence[Delta], alpha: float) -> float:
-    """Return the alpha of one interval; Bonferroni's if the checkpoints do not have the same items."""
-    columns = [leaves(delta.estimate, delta.item) for delta in testable]
-    if not all(_shape(column) == _shape(columns[0]) for column in columns):
-        return alpha / len(testable)
-    return simultaneous_alpha([delta.estimate for delta in testable], columns, alpha)
-
-
-def _shape(column: Leaves) -> dict[str, int | None]:
-    return {name: variance and len(variance.independent) for name, (_, variance) in column.items()}
-
-
-def _sign(delta: Delta, estimate: Estimate) -> int:
+def _sign(sign: int, low: float | None, high: float | None) -> int:
     """Return 1 if A is better by the interval, -1 if B is, 0 if they are not significantly different."""
-    if estimate.low is None or estimate.high is None or estimate.low <= 0 <= estimate.high:
+    if low is None or high is None or low <= 0 <= high:
         return 0
-    return delta.sign if estimate.low > 0 else -delta.sign
+    return sign if low > 0 else -sign
 
 
 def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
@@ -132,33 +120,19 @@ def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
 
 def _sentence(lead: Lead, matched: Sequence[Match]) -> str:
     """Return e.g. `tier3 accuracy: A is better from step 2000 on (3 of 4 matched checkpoints), …`."""
-    last = lead.estimates[-1]
-    bounds = (last.low, last.high) if lead.recipe is None else (lead.recipe.low, lead.recipe.high)
-    change = lead.deltas[-1].definition.change(last.value, *bounds)
-    at = f"at {matched[-1].label}"
-    at += "" if lead.recipe is None else ", with the noise of checkpoints"
     tier, item, metric = lead.key
-    what = f"{tier} {'' if item == OVERALL else f'{item} '}{TIERS[tier].metric(metric).words}: "
-    if lead.better is None or lead.since is None:
-        return f"{what}{_no_lead(lead, matched)}; A - B {change} {at}"
-    where = matched[lead.since].label
-    if len(matched) == 1:
-        text = f"{lead.better} is better at {where}, the only match, so since when is not known"
-    else:
+    change = lead.deltas[-1].definition.change(lead.estimates[-1].value, *lead.bounds)
+    noise = "" if lead.recipe is None else ", with the noise of checkpoints"
+    last, text = matched[-1].label, f"not significantly different at {matched[-1].label}"
+    if lead.bounds[0] is None:
+        text = "not known, as the last matched checkpoints cannot be tested"
+    elif lead.since is not None and len(matched) == 1:
+        text = f"{lead.better} is better at {last}, the only match, so since when is not known"
+    elif lead.since is not None:
         count = f"{len(matched) - lead.since} of {len(matched)} matched checkpoints"
-        text = f"{lead.better} is better from {where} on ({count})"
-    return f"{what}{text}; A - B {change} {at}"
-
-
-def _no_lead(lead: Lead, matched: Sequence[Match]) -> str:
-    if lead.estimates[-1].low is None:
-        return "not known, as the last matched checkpoints cannot be tested"
-    if lead.recipe is None:
-        where = " at the last matched checkpoints" if len(matched) > 1 else ""
-        return f"not significantly different{where}"
-    alone = _sign(lead.deltas[-1], lead.estimates[-1])
-    better = f", though {'A' if alone > 0 else 'B'} is better at {matched[-1].label} itself"
-    return f"not significantly different{better if alone else ''}"
+        text = f"{lead.better} is better from {matched[lead.since].label} on ({count})"
+    what = f"{tier} {'' if item == OVERALL else f'{item} '}{TIERS[tier].metric(metric).words}"
+    return f"{what}: {text}; A - B {change} at {last}{noise}"
 
 
 def corrected_for(leads: Sequence[Lead], count: int) -> str:

@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from evaluation.bridge.pairs import estimate_of
-from evaluation.bridge.unit_differences import differences_of
+from evaluation.bridge.paired import estimate_of, paired_of
 from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError
 from evaluation.grading.units import units_of_files
@@ -55,13 +54,11 @@ def test_other_prompts_sampling_or_verifiers_are_not_compared(
 
 def test_what_is_left_out_keeps_its_place() -> None:
     ours, theirs = (item_of("abc", pass_rate=rates) for rates in ([0.5, np.nan, 0], [0, 1, 0.5]))
-    found = differences_of(ours, theirs, TIERS["tier5"].head)
+    found = paired_of(ours, theirs, TIERS["tier5"].head, theirs.units.layout.groups)
     assert np.array_equal(found.amounts, [0.5, np.nan, -0.5], equal_nan=True)
-    assert estimate_of(found).variance.independent.tolist() == [0.5**1.5, 0.0, -(0.5**1.5)]
-    other = item_of("abc", pass_rate=[np.nan, 0, 0])
-    both = differences_of(ours, other, TIERS["tier5"].head)
-    assert np.isfinite(both.amounts).tolist() == [False, False, True]
-    assert differences_of(ours, item_of("ab", pass_rate=[0, 0]), TIERS["tier5"].head) is None
+    assert estimate_of(found).spread.labels.tolist() == [0, 2]
+    short = item_of("ab", pass_rate=[0, 0])
+    assert paired_of(ours, short, TIERS["tier5"].head, short.units.layout.groups) is None
 
 
 def rates(folder: Path) -> dict[str, tuple[str, float]]:

@@ -13,7 +13,6 @@ import pytest
 from scipy import stats
 
 from evaluation.bridge.breakdowns import Breakdowns, position_values
-from evaluation.bridge.statistics import ratio_of_blocks
 from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.files import write_parquet
@@ -23,6 +22,7 @@ from evaluation.results.read import Results, read_results
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import OBJECTIVE, make_plans, write_stage_of
 from tests.bridge.items import slice_of
+from tests.bridge.paired import of_text
 
 LENGTH = 1024
 TABLE = "tier2_ppl_units.parquet"
@@ -62,7 +62,7 @@ def test_deltas_are_those_of_blocks_of_text(plan: StagePlan) -> None:
     for number, row in enumerate(rows):
         one, (ours, theirs) = number % 3, [side[row.item].units.positions for side in items]
         tokens = ours.tokens[:, one]
-        known = ratio_of_blocks(ours.nats[:, one] - theirs.nats[:, one], tokens)
+        known = of_text(ours.nats[:, one] - theirs.nats[:, one], tokens)
         assert (row.delta, row.low, row.high) == (known.value, known.low, known.high)
         assert row.value - row.bridge_value == pytest.approx(row.delta)
         assert (row.n, row.tokens) == (len(tokens), tokens.sum())
@@ -78,7 +78,7 @@ def test_a_few_blocks_of_equal_size_are_a_paired_t_test() -> None:
     ours, theirs = np.random.default_rng(5).normal(3, 0.2, (2, 7, 2))
     tokens = np.full((7, 2), 50.0)
     amounts = zip((ours - theirs).T * 50, tokens.T, strict=True)
-    known = [ratio_of_blocks(*one) for one in amounts]
+    known = [of_text(*one) for one in amounts]
     peer = stats.ttest_rel(ours, theirs).confidence_interval()
     assert [one.low for one in known] == pytest.approx(peer.low)
     assert [one.high for one in known] == pytest.approx(peer.high)

@@ -1,178 +1,345 @@
 """Worlds whose truth is known, written from what is claimed, not from how it is computed.
 
-Each draws two sides' results of tasks and gives the mean's estimate by the code that decides real stages.
+A world draws a stage, or one difference, judges it by the code that judges real ones, and tells whether
+what is said is wrong and whether the interval holds the truth. `python -m benchmarks.decisions` makes the
+table of docs/verdicts.md from them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from scipy import signal
 
-from evaluation.bridge.estimate import Estimate
-from evaluation.bridge.pairs import estimate_of
-from evaluation.bridge.ranking import rank
-from evaluation.bridge.simultaneous_intervals import leaves
-from evaluation.bridge.weighted_mean import macro_mean
-from evaluation.metrics.differences import Differences
-from evaluation.metrics.layout import Layout
+from evaluation.bridge.choice import of_recipe
+from evaluation.bridge.decision import decide
+from evaluation.bridge.delta import Delta, delta_of
+from evaluation.bridge.differences import Paired
+from evaluation.bridge.estimate import Estimate, mean
+from evaluation.bridge.paired import estimate_of
+from evaluation.bridge.recommendation import recommend
+from evaluation.bridge.verdicts import verdict_on
+from evaluation.metrics.layout import Layout, numbered
+from evaluation.metrics.variance import Floats
+from evaluation.settings.objectives import Objective
+from evaluation.settings.tiers import TIERS
+from tests.bridge.paired import of_text, paired_mean, paired_rate
 
 Dice = np.random.Generator
-Draw = Callable[[Dice], Estimate]
+
+IMPROVE = Objective.model_validate({"tier": "tier3", "want": "improve", "margin": 0.0})
+KEEP = Objective.model_validate({"tier": "tier3", "want": "keep", "margin": 0.02})
+KEEP_LOSS = Objective.model_validate({"tier": "tier2", "want": "keep", "margin": 0.02})
 
 
-def passes(gains: np.ndarray, layout: Layout) -> Differences:
-    """Items that pass or fail: -1, 0 or 1."""
-    return Differences(kind="credit", amounts=gains, layout=layout, passes=True)
+class Said(NamedTuple):
+    """Whether what is said is wrong (of a world on power: right), and the interval holds the truth."""
+
+    counted: bool
+    covered: bool = True
 
 
-def flips(dice: Dice, shared: np.ndarray, share: float = 0.3) -> np.ndarray:
+Draw = Callable[[Dice], Said]
+
+
+@dataclass(frozen=True)
+class World:
+    """A world; `counts` says what `Said.counted` counts, of which at most `most` may be."""
+
+    name: str
+    draw: Draw
+    counts: str = "falsely met"
+    most: float = 0.04
+    least_covered: float = 0.925
+
+
+def of_zero(estimate: Estimate) -> Said:
+    """Of a true difference of zero."""
+    if estimate.low is None or estimate.high is None:
+        return Said(False)
+    return Said(estimate.low > 0, estimate.low <= 0 <= estimate.high)
+
+
+def flips(dice: Dice, shared: Floats, share: float = 0.3) -> Floats:
     """Differences of outcomes of mean zero: `share` of items differ, whose sign `shared` decides in part."""
     own = dice.normal(0, 1, len(shared))
     return np.where(dice.random(len(shared)) < share, np.sign(shared + 0.7 * own), 0.0)
 
 
-def same_task_under_names(names: int, questions: int = 60) -> Draw:
-    """One task in a suite under several names: no name adds any information."""
+def mean_of(tasks: Sequence[tuple[Floats, Sequence[str]]]) -> Estimate:
+    """The mean over tasks that pass or fail, each with the names of its rows."""
+    groups = numbered(tuple(Layout(len(d), sources=[[*names]]) for d, names in tasks))
+    parts = (
+        estimate_of(Paired(amounts=d, groups=own, credit=True, passes=True))
+        for (d, _), own in zip(tasks, groups, strict=True)
+    )
+    return mean({str(k): part for k, part in enumerate(parts)})
 
-    def draw(dice: Dice) -> Estimate:
-        d = flips(dice, np.zeros(questions))
-        layout = [Layout(questions, None, None, [[f"row {i}" for i in range(questions)]])] * names
-        return macro_mean({str(k): estimate_of(passes(d, one)) for k, one in enumerate(layout)})
 
-    return draw
+def sharing(sizes: Sequence[int], rows: int, weight: float = 1.0) -> Draw:
+    """Tasks that ask the first of the same rows."""
 
-
-def same_questions_asked_differently(tasks: int = 3, questions: int = 200) -> Draw:
-    """GSM8K with 0, 4 and 8 solved examples, and another task of its own."""
-
-    def draw(dice: Dice) -> Estimate:
-        rows = dice.normal(0, 1, questions)
-        parts = {
-            str(k): estimate_of(
-                passes(
-                    flips(dice, rows, 0.4),
-                    Layout(questions, None, None, [[f"row {i}" for i in range(questions)]]),
-                )
-            )
-            for k in range(tasks)
-        }
-        other = Layout(questions, None, None, [[f"other {i}" for i in range(questions)]])
-        parts["other"] = estimate_of(passes(flips(dice, np.zeros(questions)), other))
-        return macro_mean(parts)
+    def draw(dice: Dice) -> Said:
+        common = weight * dice.normal(0, 1, rows)
+        names = [f"row {i}" for i in range(rows)]
+        tasks = [(flips(dice, np.resize(common, n)), np.resize(names, n).tolist()) for n in sizes]
+        return of_zero(mean_of(tasks))
 
     return draw
 
 
-def one_task_at_lengths(lengths: int = 6, questions: int = 50) -> Draw:
-    """RULER: the same questions at several lengths, which are strata."""
+def at_lengths(weight: float, lengths: int = 6, rows: int = 100) -> Draw:
+    """One task of the same rows at several lengths, which are strata."""
 
-    def draw(dice: Dice) -> Estimate:
-        rows = dice.normal(0, 1, questions)
-        d = np.concatenate([flips(dice, rows, 0.5) for _ in range(lengths)])
-        strata = np.repeat([str(one) for one in range(lengths)], questions).tolist()
-        names = [f"row {i}" for _ in range(lengths) for i in range(questions)]
-        return estimate_of(passes(d, Layout(len(d), None, strata, [names])))
-
-    return draw
-
-
-def templates(groups: int = 100, size: int = 20) -> Draw:
-    """GSM-Symbolic: questions of one template vary together."""
-
-    def draw(dice: Dice) -> Estimate:
-        d = flips(dice, np.repeat(dice.normal(0, 0.6, groups), size))
-        clusters = np.repeat([str(one) for one in range(groups)], size).tolist()
-        return estimate_of(passes(d, Layout(len(d), clusters)))
-
-    return draw
-
-
-def tiny_tasks(tasks: int = 3, questions: int = 4) -> Draw:
-    """The mean of few tasks of few questions, each a real number."""
-
-    def draw(dice: Dice) -> Estimate:
-        parts = {}
-        for k in range(tasks):
-            layout = Layout(questions, None, None, [[f"{k} {i}" for i in range(questions)]])
-            found = Differences(kind="measure", amounts=dice.normal(0, 1, questions), layout=layout)
-            parts[str(k)] = estimate_of(found)
-        return macro_mean(parts)
-
-    return draw
-
-
-def skewed(n: int = 200) -> Draw:
-    """Many small gains, few large losses, of mean zero."""
-
-    def draw(dice: Dice) -> Estimate:
-        d = np.exp(0.125) - dice.lognormal(0, 0.5, n)
-        return estimate_of(Differences(kind="measure", amounts=d, layout=Layout(n)))
-
-    return draw
-
-
-WORLDS: dict[str, Draw] = {
-    "one task under 4 names": same_task_under_names(4),
-    "3 tasks ask the same questions, a fourth others": same_questions_asked_differently(),
-    "one task at 6 lengths": one_task_at_lengths(),
-    "100 templates of 20 questions": templates(),
-    "mean of 3 tasks of 4 questions": tiny_tasks(),
-    "mean of 12 tasks of 4 questions": tiny_tasks(12),
-    "skewed, 200 items": skewed(),
-}
-"""Estimates of differences whose truth is zero, by name."""
-
-
-def errors(draw: Draw, count: int, seed: int) -> tuple[float, float, float]:
-    """Shares of draws in which zero is below the interval, above it, and in it."""
-    dice = np.random.default_rng(seed)
-    found = [draw(dice) for _ in range(count)]
-    known = [(one.low, one.high) for one in found if one.low is not None and one.high is not None]
-    above, below = sum(low > 0 for low, _ in known), sum(high < 0 for _, high in known)
-    return above / count, below / count, 1 - (above + below) / count
-
-
-def by_passage(dice: Dice, steps: int, passages: int = 60, size: int = 5) -> list[Differences]:
-    """Steps of one skill that differ by passage, against a bridge whose noise is item by item."""
-    clusters = np.repeat([str(one) for one in range(passages)], size).tolist()
-    layout = Layout(passages * size, clusters)
-    bridge = dice.normal(0, 1, layout.size)
-    return [
-        Differences(
-            kind="measure",
-            amounts=np.repeat(dice.normal(0, 0.5, passages), size) - bridge,
-            layout=layout,
+    def draw(dice: Dice) -> Said:
+        common = weight * dice.normal(0, 1, rows)
+        d = np.concatenate([flips(dice, common) for _ in range(lengths)])
+        strata = np.repeat([str(one) for one in range(lengths)], rows).tolist()
+        layout = Layout(
+            len(d), None, strata, [[f"{i}" for _ in range(lengths) for i in range(rows)]]
         )
-        for _ in range(steps)
-    ]
+        found = Paired(amounts=d, groups=layout.groups, credit=True, passes=True)
+        return of_zero(estimate_of(found))
+
+    return draw
 
 
-def text_of_steps(dice: Dice, steps: int, carry: float, blocks: int = 300) -> list[Differences]:
-    """Steps whose own noise carries over to the next block, against a bridge whose noise does not."""
-    layout, tokens = Layout(blocks, is_text=True), np.full(blocks, 64.0)
-    bridge = dice.normal(0, 1, blocks)
-    found = []
-    for _ in range(steps):
-        noise = dice.normal(0, 0.5, blocks)
-        for i in range(1, blocks):
-            noise[i] += carry * noise[i - 1]
-        amounts = (noise - bridge) * tokens
-        found.append(Differences(kind="ratio", amounts=amounts, weights=tokens, layout=layout))
-    return found
+def clustered(groups: int, size: int, strata: bool = False) -> Draw:
+    """Questions of one passage vary together; or subjects have levels of their own, and are a fixed list."""
+
+    def draw(dice: Dice) -> Said:
+        names = np.repeat([str(one) for one in range(groups)], size).tolist()
+        common = dice.normal(0, 1, groups)
+        if strata:
+            d = np.repeat(common - common.mean(), size) + dice.normal(0, 1, groups * size)
+            return of_zero(paired_mean(d, 0 * d, None, names))
+        d = flips(dice, np.repeat(common, size))
+        return of_zero(paired_rate(d.clip(0), (-d).clip(0), names))
+
+    return draw
 
 
-EQUAL_STEPS: dict[str, Callable[[Dice], list[Differences]]] = {
-    "6 steps that differ by passage": lambda dice: by_passage(dice, 6),
-    "2 steps, noise carries over by .4": lambda dice: text_of_steps(dice, 2, 0.4),
-    "2 steps, noise carries over by .8": lambda dice: text_of_steps(dice, 2, 0.8),
-}
-"""Steps of one skill, whose own noise is dependent where the bridge's is not."""
+def text(slices: int, blocks: int, noise: Callable[[Dice, int], Floats], gain: float = 0.0) -> Draw:
+    """Losses of blocks, whose noise may carry over to the next ones."""
+
+    def draw(dice: Dice) -> Said:
+        parts = {str(k): of_text(noise(dice, blocks) + gain) for k in range(slices)}
+        return of_zero(mean(parts))
+
+    return draw
 
 
-def called_behind(draw: Callable[[Dice], list[Differences]], count: int, seed: int) -> float:
-    """Share of draws in which an equal step is called behind another one."""
-    dice, behind = np.random.default_rng(seed), 0
-    for _ in range(count):
-        found = [estimate_of(one) for one in draw(dice)]
-        ranking = rank(found, [leaves(one, "it") for one in found], "it", 1)
-        behind += ranking is not None and bool(ranking.behind.any())
-    return behind / count
+def carried(
+    carry: float, lognormal: bool = False, white: float = 0.0
+) -> Callable[[Dice, int], Floats]:
+    """AR(1) noise of variance 1, with a share of white noise over it."""
+
+    def noise(dice: Dice, n: int) -> Floats:
+        own = dice.normal(0, 1, n + 200)
+        if lognormal:
+            own = (np.exp(0.5) - np.exp(own)) / 2.161
+        own = signal.lfilter([np.sqrt(1 - carry**2)], [1.0, -carry], own)[200:]
+        return np.sqrt(1 - white) * own + np.sqrt(white) * dice.normal(0, 1, n)
+
+    return noise
+
+
+def documents(dice: Dice, n: int) -> Floats:
+    """Documents of 8 blocks each, which begin anywhere."""
+    start = int(dice.integers(8))
+    levels = np.repeat(dice.normal(0, 1, n // 8 + 2), 8)[start : start + n]
+    return levels + dice.normal(0, 0.5, n)
+
+
+def skewed(n: int) -> Draw:
+    """Bits per byte of answers: many small gains, few large losses."""
+
+    def draw(dice: Dice) -> Said:
+        d = np.exp(0.5) - dice.lognormal(0, 1, n)
+        return of_zero(paired_mean(d, 0 * d))
+
+    return draw
+
+
+def samples(prompts: int, count: int) -> Draw:
+    """Pass rates over several samples of a prompt."""
+
+    def draw(dice: Dice) -> Said:
+        chance = dice.beta(0.5, 0.5, prompts)
+        ours, theirs = (dice.binomial(count, chance) / count for _ in range(2))
+        return of_zero(paired_rate(ours, theirs))
+
+    return draw
+
+
+def few_lose(dice: Dice) -> Said:
+    """30 prompts, of which 8 in 9 gain 1/16 and one in 9 loses 1/2."""
+    d = np.where(dice.random(30) < 8 / 9, 1 / 16, -0.5)
+    return of_zero(paired_rate(d.clip(0), (-d).clip(0)))
+
+
+def rate(n: int, gain: float = 0.0, discordant: float = 0.2) -> Draw:
+    """Questions that pass or fail."""
+
+    def draw(dice: Dice) -> Said:
+        wins = (discordant + gain) / 2
+        d = dice.choice([1.0, -1.0, 0.0], n, p=[wins, discordant - wins, 1 - discordant])
+        return of_zero(paired_rate(d.clip(0), (-d).clip(0)))
+
+    return draw
+
+
+def kept(n: int, large: int = 0, losses_only: bool = False) -> Draw:
+    """A task that loses just the margin; with `large`, in the mean with a large one that loses nothing."""
+
+    def draw(dice: Dice) -> Said:
+        loss = KEEP.margin * (2 if large else 1)
+        gains = 0.0 if losses_only else 0.05
+        d = dice.choice([1.0, -1.0, 0.0], n, p=[gains, gains + loss, 1 - 2 * gains - loss])
+        tasks = [(d, [f"a{i}" for i in range(n)])]
+        if large:
+            tasks.append((flips(dice, np.zeros(large), 0.1), [f"b{i}" for i in range(large)]))
+        found = mean_of(tasks)
+        covered = found.low is None or found.low <= -KEEP.margin <= (found.high or 0)
+        return Said(verdict_on(KEEP, found.low, found.high) == "met", covered)
+
+    return draw
+
+
+def saturated(dice: Dice) -> Said:
+    """The mean of 300 questions and 16 that are nearly always right on both sides."""
+    few = dice.choice([1.0, -1.0, 0.0], 16, p=[0.01, 0.01, 0.98])
+    tasks = [(flips(dice, np.zeros(300), 0.1), [f"a{i}" for i in range(300)])]
+    return of_zero(mean_of([*tasks, (few, [f"b{i}" for i in range(16)])]))
+
+
+def outliers(dice: Dice) -> Said:
+    """1 % of 164 questions lose as much as all others gain."""
+    d = np.where(dice.random(164) < 0.01, -0.99, 0.01) + dice.normal(0, 0.01, 164)
+    return of_zero(paired_mean(d, 0 * d))
+
+
+def drawn(
+    gains: Sequence[float], losses: Sequence[float], groups: int, dice: Dice
+) -> dict[int, list[Delta]]:
+    """Steps with these true gains, on 4 tasks of 300 questions, or of passages of 10, and a slice."""
+    deltas: dict[int, list[Delta]] = {step: [] for step in range(len(gains))}
+    for task in range(4):
+        names = [str(i // 10) for i in range(10 * groups)] if groups else None
+        n = 10 * groups or 300
+        layout = numbered((Layout(n, names),))[0]
+        easy, common = dice.normal(0, 1, n), dice.normal(0, 0.3, n)
+        bridge = easy + dice.normal(0, 0.5, n) > 0
+        for step, gain in enumerate(gains):
+            own = common + dice.normal(0, 0.4, n)
+            if names:
+                own += np.repeat(dice.normal(0, 0.3, groups), 10)
+            ours = easy + own + gain * np.sqrt(2 * np.pi * 1.25) > 0
+            d = ours.astype(float) - bridge
+            one = estimate_of(Paired(amounts=d, groups=layout, credit=True, passes=True))
+            values = float(ours.mean()), float(bridge.mean())
+            deltas[step].append(delta_of(TIERS["tier3"], f"task {task}", None, "acc", values, one))
+    common = dice.normal(0, 0.06, 150)
+    for step, loss in enumerate(losses):
+        one = of_text(loss + common + dice.normal(0, 0.06, 150))
+        values = 3.0 + one.value, 3.0
+        deltas[step].append(delta_of(TIERS["tier2"], "web", None, "nats_per_token", values, one))
+    return deltas
+
+
+def chosen(truths: Sequence[float], want: Objective = IMPROVE, groups: int = 0) -> Draw:
+    """Whether a stage's chosen step is falsely met, and its interval holds its true gain."""
+
+    def draw(dice: Dice) -> Said:
+        decision = decide("s", (want,), drawn(truths, (), groups, dice))
+        content = recommend("s", (want,), decision, dict.fromkeys(range(len(truths)), ""))
+        step, head = content["step"], content["headline"]
+        return Said(content["meets"], head["low"] <= truths[step] <= head["high"])
+
+    return draw
+
+
+def halves(dice: Dice) -> Said:
+    """Half of the steps gain nothing, half lose the margin of another objective."""
+    goals, losses = (IMPROVE, KEEP_LOSS), [0.0] * 3 + [KEEP_LOSS.margin] * 3
+    decision = decide("s", goals, drawn([0.0] * 3 + [0.1] * 3, losses, 0, dice))
+    return Said(any(step.verdict == "met" for step in decision.steps))
+
+
+def behind(steps: int) -> Draw:
+    """Whether one of several equal steps is called significantly behind."""
+
+    def draw(dice: Dice) -> Said:
+        decision = decide("s", (IMPROVE,), drawn([0.0] * steps, (), 0, dice))
+        content = recommend("s", (IMPROVE,), decision, dict.fromkeys(range(steps), ""))
+        return Said(any("significantly behind" in one["why"] for one in content["others"]))
+
+    return draw
+
+
+def recipe(steps: int, noise: float) -> Draw:
+    """Levels of checkpoints scatter about that of one recipe, as the bridge's does; 4,000 questions."""
+
+    def draw(dice: Dice) -> Said:
+        bridge = dice.normal(0, 0.3, 4000) + dice.normal(0, noise)
+        sides = [dice.normal(0, 0.3, 4000) + dice.normal(0, noise) for _ in range(steps)]
+        found = [paired_mean(one, bridge) for one in sides]
+        known = of_recipe(found[-1], [one.value for one in found])
+        assert known is not None
+        return Said(known.low > 0, known.low <= 0 <= known.high)
+
+    return draw
+
+
+POWER = "truly met"
+BEHIND = "called behind"
+
+WORLDS = (
+    *(World(f"4×300 questions, {k} steps", chosen([0.0] * k)) for k in (1, 2, 6, 22)),
+    World("half gain nothing, half lose the margin", halves),
+    World("tasks that share questions", sharing((164, 164, 257, 378), 378)),
+    *(World(f"6 lengths that share {w}", at_lengths(w)) for w in (0.5, 1.0)),
+    World("3 tasks share 40 passages", sharing((200, 200, 200), 40)),
+    *(World(f"clusters {g}×{n}", clustered(g, n)) for g, n in ((40, 10), (12, 20))),
+    World("strata 12×25", clustered(12, 25, strata=True)),
+    World("2 steps, clusters 40×10", chosen([0.0] * 2, groups=40)),
+    World("text 5×200, AR .5", text(5, 200, carried(0.5))),
+    World("text 5×200, AR .8 lognormal", text(5, 200, carried(0.8, lognormal=True))),
+    World("text 1×1000, AR .9", text(1, 1000, carried(0.9))),
+    World("text 1×300, documents of 8 blocks", text(1, 300, documents)),
+    World(
+        "text 1×200, AR .9 under 70 % white noise",
+        text(1, 200, carried(0.9, white=0.7)),
+        most=0.07,
+        least_covered=0.86,
+    ),
+    *(World(f"bits per byte lognormal, n = {n}", skewed(n)) for n in (40, 300, 1319)),
+    *(
+        World(f"{p} prompts × {s} samples", samples(p, s))
+        for p, s in ((8, 16), (30, 16), (164, 20))
+    ),
+    World("30 prompts, most gain a little, few lose much", few_lose),
+    *(World(f"rates, n = {n}", rate(n)) for n in (16, 30, 100)),
+    World("mean of 300 questions and 16 nearly all right", saturated),
+    World("the same, the 16 only lose, keep at its margin", kept(16, 300, losses_only=True)),
+    *(World(f"keep at its margin, {k} steps", chosen([-0.02] * k, KEEP)) for k in (1, 6)),
+    *(World(f"keep at its margin, n = {n}", kept(n)) for n in (16, 100, 400)),
+    *(World(f"{k} equal steps", behind(k), BEHIND, most=0.06) for k in (6, 22)),
+    *(World(f"recipe, {k} steps, noise 1 point", recipe(k, 0.01)) for k in (3, 6)),
+    World("1 % outliers among 164", outliers, most=1.0, least_covered=0.0),
+    World(
+        "power: 10,042 questions, +1 point", rate(10042, 0.01), POWER, most=1.0, least_covered=0.0
+    ),
+    World(
+        "power: 1,319 questions, +2 points", rate(1319, 0.02), POWER, most=1.0, least_covered=0.0
+    ),
+    World("power: white text, +.2 sd", text(1, 200, carried(0.0), 0.2), POWER, 1.0, 0.0),
+)
+
+
+def shares(world: World, draws: int, seed: int) -> tuple[float, float]:
+    """Shares of draws that are counted, and in which the interval holds the truth."""
+    dice = np.random.default_rng(seed)
+    found = [world.draw(dice) for _ in range(draws)]
+    return tuple(float(np.mean(column)) for column in zip(*found, strict=True))  # type: ignore[return-value]

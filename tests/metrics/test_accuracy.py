@@ -14,7 +14,7 @@ from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.grading.tiers import SCHEMA
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.measures import MEASURES, measure_questions, with_measures
-from evaluation.metrics.value_interval import standard_error
+from evaluation.metrics.variance import standard_error
 from evaluation.settings.tiers import TIERS
 from tests.metrics.summaries import choice_measures, summarize_choices
 
@@ -75,7 +75,7 @@ def test_accuracy_is_centred_on_chance():
 
 
 def error_of(credit: np.ndarray, *groups: Sequence[str] | None) -> float | None:
-    return standard_error(credit, Layout(len(credit), *groups))
+    return standard_error(credit, Layout(len(credit), *groups).groups)
 
 
 def test_clusters_that_agree_by_chance_do_not_make_a_mean_sure():

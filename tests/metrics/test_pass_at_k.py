@@ -8,7 +8,7 @@ import pytest
 
 from evaluation.errors import ScoringError
 from evaluation.metrics.pass_at_k import majority, pass_at_k, powers
-from evaluation.metrics.value_interval import interval
+from evaluation.metrics.variance import interval
 
 
 @pytest.mark.parametrize("n", range(1, 7))

@@ -3,21 +3,17 @@
 import math
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.statistics import unpaired_difference
 from evaluation.errors import BridgeError
 from evaluation.results.read import Results, read_results
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
 from evaluation.runs.matching import Matching
 from tests.bridge.folders import edit_json, edited
-from tests.bridge.paired import paired_mean
 from tests.runs.folders import write_run
 
 OTHER = {"tokenizer": {"name": "another", "fingerprint": "another"}}
@@ -66,19 +62,6 @@ def test_bits_per_byte_by_hand(sides: tuple[Results, Results]) -> None:
     assert delta.estimate.value == pytest.approx(values[0] - values[1])
     assert delta.estimate.se >= math.sqrt(sum(variances)) * (1 - 1e-9)  # blocks may hang together
     assert delta.estimate.n == 40 + 31
-
-
-def test_two_samples_are_welchs_test() -> None:
-    dice = np.random.default_rng(1)
-    halves = dice.normal(0.0, 1.0, 15), dice.normal(0.0, 3.0, 25)
-    # Not skewed, so that Student's t is the wider interval.
-    a, b = (m + np.concatenate([half, -half]) for m, half in zip((1.0, 0.5), halves, strict=True))
-    found = unpaired_difference(*(paired_mean(x, np.zeros_like(x)) for x in (a, b)))
-    test = CompareMeans(DescrStatsW(a), DescrStatsW(b))
-    _, p, df = test.ttest_ind(usevar="unequal")
-    assert (found.p, found.df) == pytest.approx((p, df))
-    assert (found.low, found.high) == pytest.approx(test.tconfint_diff(usevar="unequal"))
-    assert math.sqrt(found.variance.value) == pytest.approx(found.se)
 
 
 def test_the_notes_say_why(sides: tuple[Results, Results]) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge import power
 from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.reporting.headlines import steps_in_words
@@ -88,7 +87,7 @@ def _series(key: Key, rows: Sequence[TableRow], bridge: TableRow | None) -> Seri
         "bridge": None
         if bridge is None
         else {name: bridge[name] for name in ("value", "low", "high")},
-        "noise": _noise(rows),
+        "noise": None,
         "note": _note(rows),
         **({"group": item} if item != OVERALL and is_mean(tier, item) else {}),
     }
@@ -112,13 +111,6 @@ def _note(rows: Sequence[TableRow]) -> str | None:
         "" if len(lacking) == len(rows) else f" at {steps_in_words([r['step'] for r in lacking])}"
     )
     return f"No 95 % interval{where}: {why.removeprefix('no interval: ')}."
-
-
-def _noise(rows: Sequence[TableRow]) -> dict[str, Any] | None:
-    """Return the noise of the checkpoints, and the last interval's half-width over items."""
-    sd = power.Series([row["step"] for row in rows], [row["value"] for row in rows]).noise
-    low, high = rows[-1]["low"], rows[-1]["high"]
-    return None if sd is None else {"sd": sd, "half": None if low is None else (high - low) / 2}
 
 
 def follows(plans: Mapping[str, StagePlan]) -> dict[str, tuple[str, int] | None]:

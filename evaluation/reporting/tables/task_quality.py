@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluation.bridge.estimate import ALPHA, POWER
-from evaluation.bridge.power import Series, needed_units
-from evaluation.bridge.unit_differences import differences_of
+from evaluation.bridge.paired import estimate_of, paired_of
+from evaluation.bridge.power import monotonicity, needed_units
 from evaluation.errors import ResultsError
 from evaluation.reporting.pages.verdicts import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
@@ -125,7 +125,7 @@ def _row(
         metric=metric.name,
         checkpoints=len(points),
         value=points[max(points)],
-        monotonicity=Series([*points], [sign * value for value in points.values()]).monotonicity,
+        monotonicity=monotonicity([sign * value for value in points.values()]),
         n=n,
         compared_with=sides.called if pair else None,
         difference=difference,
@@ -174,9 +174,13 @@ class PairedItems(NamedTuple):
 
 def _paired_items(mine: Item, other: Item, metric: Metric) -> PairedItems | None:
     """Return the variation of paired units; None where units are unknown, or differ between the sides."""
-    differences = differences_of(mine, other, metric)
-    if differences is None or len(amounts := differences.judged.amounts) < 2:
+    if other.units is None:
         return None
-    n = len(amounts)
-    turning = np.count_nonzero(amounts) / n if differences.kind == "credit" else None
-    return PairedItems(n, differences.judged.variance.value * n, turning)
+    paired = paired_of(mine, other, metric, other.units.layout.groups)
+    estimate = None if paired is None else estimate_of(paired)
+    if paired is None or estimate is None or estimate.se is None:
+        return None
+    n, turning = estimate.n, None
+    if paired.passes:
+        turning = float(np.count_nonzero(paired.judged.amounts)) / n
+    return PairedItems(n, n * estimate.se**2, turning)

@@ -11,13 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evaluation.bridge.delta import OVERALL
-from evaluation.bridge.estimate import Estimate, unknown
+from evaluation.bridge.estimate import Estimate, mean, unknown
 from evaluation.bridge.means import weights_of_means
-from evaluation.bridge.statistics import mean_difference, ratio_difference
-from evaluation.bridge.unit_differences import values_alone
-from evaluation.bridge.weighted_mean import macro_mean
-from evaluation.metrics.value_interval import interval, share_bounds
-from evaluation.reporting.tables.mean_of_shares import mean_of_shares
+from evaluation.bridge.paired import level_of
+from evaluation.metrics.variance import wilson
 from evaluation.results.kinds import Item
 from evaluation.results.read import Results, TierResults
 from evaluation.settings.metric import Metric
@@ -110,7 +107,14 @@ def _linked(metric: Metric, ratio: Estimate) -> Estimate:
 
 
 def _mean(estimates: Mapping[str, Estimate], weights: Mapping[str, float]) -> Estimate:
-    return macro_mean({name: estimates[name] for name in weights}, weights=weights)
+    return mean({name: estimates[name] for name in weights}, weights)
+
+
+def _mean_share(estimates: Mapping[str, Estimate], weights: Mapping[str, float]) -> Estimate:
+    whole = _mean(estimates, weights)
+    if whole.low is None or whole.high is None:
+        return whole
+    return replace(whole, low=max(0.0, whole.low), high=min(1.0, whole.high))
 
 
 def _no_items(value: float) -> Estimate:
@@ -119,15 +123,13 @@ def _no_items(value: float) -> Estimate:
 
 def _alone(item: Item, metric: Metric) -> Estimate | None:
     """Return the mean of an item's units, or the ratio behind a metric; None without units."""
-    amounts = None if item.units is None else values_alone(item.units, metric)
-    if amounts is None or amounts.weights is not None:
-        return None if amounts is None else ratio_difference(amounts)
-    mean = mean_difference(amounts)
-    if _is_share(metric):
-        value = interval(amounts.amounts, amounts.layout)
-        mean = replace(mean, se=value.stderr, low=value.low, high=value.high, differences=amounts)
-    is_alike = mean.low is None and mean.n > 1 and np.ptp(amounts.amounts) == 0
-    return replace(mean, note=ALL_ALIKE) if is_alike else mean
+    ratio = None if item.units is None else item.measured.get(metric.name)
+    if item.units is None or ratio is None or not ratio.is_judged.any():
+        return None
+    is_share = ratio.weights is None and _is_share(metric)
+    level = level_of(ratio, item.units.layout.groups, is_share=is_share)
+    is_alike = level.low is None and level.n > 1 and np.ptp(ratio.amounts[ratio.is_judged]) == 0
+    return replace(level, note=ALL_ALIKE) if is_alike else level
 
 
 def _credits(tier_results: TierResults) -> Iterator[ValueRow]:
@@ -164,11 +166,11 @@ def _means(
         wholes = weights_of_means(estimates, count, tier_results.file.groups) if count else ()
         for whole, weights in wholes:
             is_share = _is_share(tier_results.tier.metric(metric))
-            mean = (mean_of_shares if is_share else _mean)(estimates, weights)
-            chances = [(items[name].chance, weight) for name, weight in mean.weights.items()]
+            whole_mean = (_mean_share if is_share else _mean)(estimates, weights)
+            chances = [(items[name].chance, weight) for name, weight in whole_mean.weights.items()]
             drawn = [weight * chance for chance, weight in chances if chance is not None]
             chance = math.fsum(drawn) if is_credit and len(drawn) == len(chances) else None
-            yield whole, None, metric, mean, chance
+            yield whole, None, metric, whole_mean, chance
 
 
 def _is_share(metric: Metric) -> bool:
@@ -190,5 +192,5 @@ def _count(item: Item | None, metric: str) -> int:
 
 def _rate(value: float, n: int) -> Estimate:
     error = math.sqrt(value * (1 - value) / (n - 1)) if n > 1 else None
-    low, high = share_bounds(value, error, n, None) if n > 0 else (None, None)
+    low, high = wilson(value, n) if n > 0 else (None, None)
     return replace(unknown(value, n=n, units=n, note=NO_ITEMS), low=low, high=high, se=error)
