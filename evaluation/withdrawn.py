@@ -38,6 +38,8 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("key", "average"): "read the recipe's interval, which has the noise between checkpoints",
     ("key", "merges"): "write the mean with `merge`, and list its folder in `checkpoints`",
     ("key", "listed"): "start the run again, which writes the list into `checkpoints`",
+    ("option", "--at-step"): "name the results of two checkpoints",
+    ("option", "--at-tokens"): "name the results of two checkpoints",
     ("option", "--merge"): "write the mean with the command `merge`, and list it as a step",
     ("option", "--checkpoint"): "write `--step STEP` or `--bridge`",
     ("option", "--engine-version"): "write the version into the name: `--engine 'sglang 0.5'`",

@@ -1,9 +1,8 @@
-"""Breakdowns of deltas by position and group, which enter no verdict and no correction.
+"""Breakdowns of deltas by position and group, which enter no verdict.
 
 by position     the loss at the positions of a slice: how much context a checkpoint makes use of
 by group        verified answers in fixed groups of prompts, such as a level or a subject. They are
-                a family of their own: Holm's correction is over all groups of the step. An item
-                that is in two groupings is tested in both
+                a family of their own: Holm's correction is over all groups of the step
 """
 
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from evaluation.bridge.paired import estimate_of
 from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
 from evaluation.errors import BridgeError
 from evaluation.metrics.layout import Layout
-from evaluation.metrics.positions import Positions, bins_of
+from evaluation.metrics.positions import bins_of
 from evaluation.metrics.variance import Floats
 from evaluation.results.kinds import Units
 from evaluation.results.read import Results
@@ -75,35 +74,25 @@ class Breakdowns(NamedTuple):
 
 
 def _position_rows(pair: Pair) -> Iterator[dict[str, Any]]:
+    length = pair.ours.file.sequence_length
     for name, mine, other in pair.both:
         if mine.units is None or other.units is None:
             continue
         left, right = mine.units.positions, other.units.positions
-        if left is not None and right is not None:
-            yield from _rows(pair, name, left, right)
-
-
-def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[dict[str, Any]]:
-    if not np.array_equal(left.tokens, right.tokens):
-        raise BridgeError(
-            f"{pair.tier.unit} of {name!r}: {pair.ours.folder} and {pair.theirs.folder} scored "
-            f"different numbers of tokens at the same positions; {AGAIN}"
-        )
-    length = pair.ours.file.sequence_length
-    for first, second in zip(bins_of(left, length), bins_of(right, length), strict=True):
-        estimate = _of_blocks(first.nats - second.nats, first.tokens)
-        tokens = first.tokens.sum()
-        values = float(first.nats.sum() / tokens), float(second.nats.sum() / tokens)
-        yield {
-            "tier": pair.tier.name,
-            "item": name,
-            "first": first.first,
-            "last": first.last,
-            "tokens": int(tokens),
-            **change_columns(values, estimate),
-            "n": estimate.n,
-            "note": estimate.note,
-        }
+        if left is None or right is None:
+            continue
+        if not np.array_equal(left.tokens, right.tokens):
+            raise BridgeError(
+                f"{pair.tier.unit} of {name!r}: {pair.ours.folder} and {pair.theirs.folder} scored "
+                f"different numbers of tokens at the same positions; {AGAIN}"
+            )
+        for first, second in zip(bins_of(left, length), bins_of(right, length), strict=True):
+            estimate = _of_blocks(first.nats - second.nats, first.tokens)
+            tokens = float(first.tokens.sum())
+            values = float(first.nats.sum()) / tokens, float(second.nats.sum()) / tokens
+            at = {"first": first.first, "last": first.last, "tokens": int(tokens)}
+            about = {"tier": pair.tier.name, "item": name, **at, **change_columns(values, estimate)}
+            yield {**about, "n": estimate.n, "note": estimate.note}
 
 
 def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
@@ -111,16 +100,13 @@ def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
         for by, groups in pair.ours.items[judged.item].groupings.items():
             for group in sorted(set(groups.values())):
                 members = judged.only({name for name, of in groups.items() if of == group})
-                if members.ids:
-                    about = {"tier": pair.tier.name, "item": members.item, "by": by, "group": group}
-                    rate = estimate_of(
-                        Paired(
-                            amounts=members.gain,
-                            groups=Layout(len(members.ids)).groups,
-                            credit=True,
-                            passes=bool(np.isin([members.ours, members.theirs], (0, 1)).all()),
-                        )
-                    )
-                    values = float(members.ours.mean()), float(members.theirs.mean())
-                    tested = {"prompts": len(members.ids), "p": rate.p, "mde": rate.mde}
-                    yield {**about, **change_columns(values, rate), **tested}
+                if not members.ids:
+                    continue
+                passes = bool(np.isin([members.ours, members.theirs], (0, 1)).all())
+                grouping = Layout(len(members.ids)).groups
+                paired = Paired(amounts=members.gain, groups=grouping, credit=True, passes=passes)
+                rate = estimate_of(paired)
+                about = {"tier": pair.tier.name, "item": members.item, "by": by, "group": group}
+                values = float(members.ours.mean()), float(members.theirs.mean())
+                tested = {"prompts": len(members.ids), "p": rate.p, "mde": rate.mde}
+                yield {**about, **change_columns(values, rate), **tested}

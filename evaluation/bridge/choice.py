@@ -99,9 +99,9 @@ def _correlation(estimates: Sequence[tuple[str, Estimate]]) -> Floats | None:
             shared.setdefault(key, []).append(rows)
         else:
             cov += rows @ rows.T
-    for found in shared.values():
-        joint = np.zeros((len(leaves), max(rows.shape[1] for rows in found)))
-        for rows in found:
+    for tables in shared.values():
+        joint = np.zeros((len(leaves), max(rows.shape[1] for rows in tables)))
+        for rows in tables:
             joint[:, : rows.shape[1]] += rows
         cov += joint @ joint.T
     deviations = np.sqrt(np.diag(cov))

@@ -124,18 +124,18 @@ def corrected(deltas: Sequence[Delta]) -> list[Delta]:
     with the headline, so it has its flag; secondary metrics are in no family and have none.
     """
     leading = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
-    found = list(deltas)
+    tested_deltas = list(deltas)
     for is_family in (lambda d: d.primary, lambda d: _is_tested_group(d, leading)):
         family = [place for place, delta in enumerate(deltas) if is_family(delta)]
         p_values = holm({str(place): deltas[place].estimate.p for place in family})
         alpha = ALPHA / max(1, sum(p is not None for p in p_values.values()))
         for place in family:
-            estimate, p_holm = found[place].estimate, p_values[str(place)]
+            estimate, p_holm = tested_deltas[place].estimate, p_values[str(place)]
             if estimate.p is not None:
                 estimate = replace(estimate, mde=detectable(estimate, alpha))
-            found[place] = replace(found[place], estimate=estimate, p_holm=p_holm)
-    tested = {(row.tier, row.item, row.metric): row.p_holm for row in found}
-    return [_flagged(delta, tested.get(_hypothesis(delta))) for delta in found]
+            tested_deltas[place] = replace(tested_deltas[place], estimate=estimate, p_holm=p_holm)
+    tested = {(row.tier, row.item, row.metric): row.p_holm for row in tested_deltas}
+    return [_flagged(delta, tested.get(_hypothesis(delta))) for delta in tested_deltas]
 
 
 def _hypothesis(delta: Delta) -> tuple[TierName, str, str]:

@@ -88,10 +88,10 @@ def _of_item(
     """
     _check_units(pair, name, mine, other)
     headline, same = pair.tier.headline_of(mine.values), _is_same(pair, mine, other)
-    found: dict[str, Estimate] = {}
+    estimates: dict[str, Estimate] = {}
     for metric in _compared(pair.tier, name, mine, other):
         values = _value(pair, name, metric.name, mine), _value(pair, name, metric.name, other)
-        base = found.get(pair.tier.base_of(metric).name)
+        base = estimates.get(pair.tier.base_of(metric).name)
         paired = None if groups is None else paired_of(mine, other, metric, groups)
         if paired is None:
             estimate = unknown(values[0] - values[1], n=0, units=0, note=_NO_TABLE)
@@ -102,7 +102,7 @@ def _of_item(
         else:
             assert paired.weights is not None
             estimate = scaled(base, float(base.paired.weights.sum() / paired.weights.sum()))
-        found[metric.name] = estimate
+        estimates[metric.name] = estimate
         yield delta_of(pair.tier, name, mine.group, metric.name, values, estimate, headline)
 
 

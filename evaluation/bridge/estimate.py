@@ -176,7 +176,7 @@ def scaled(base: Estimate, factor: float) -> Estimate:
     def times(x: float | None) -> float | None:
         return None if x is None else factor * x
 
-    found = base.spread
+    spreading = base.spread
     return replace(
         base,
         value=factor * base.value,
@@ -185,7 +185,9 @@ def scaled(base: Estimate, factor: float) -> Estimate:
         low=times(base.low),
         high=times(base.high),
         mde=times(base.mde),
-        spread=None if found is None else found._replace(influence=factor * found.influence),
+        spread=None
+        if spreading is None
+        else spreading._replace(influence=factor * spreading.influence),
         paired=None,
     )
 

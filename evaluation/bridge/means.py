@@ -19,7 +19,7 @@ def means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
     """
     tier = pair.tier
     kinds = [tier.metrics_of(mine.values) for _, mine, _ in pair.both]
-    found: dict[tuple[str, str], Delta] = {}
+    wholes: dict[tuple[str, str], Delta] = {}
     for metric in (
         m for m in tier.headline_first if m.numerator or any(m.name in k for k in kinds)
     ):
@@ -27,12 +27,12 @@ def means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
         count = len(pair.ours.items) if metric.numerator else sum(metric.name in k for k in kinds)
         for name, weights in weights_of_means(own, count, pair.groups):
             whole = _mean([own[leaf] for leaf in weights], name, weights)
-            base = found.get((tier.base_of(metric).name, name))
+            base = wholes.get((tier.base_of(metric).name, name))
             if metric.link == "exp" and base is not None:
                 values = [metric.linked(x) or math.inf for x in (base.value, base.bridge_value)]
                 estimate = exponential(base.estimate, values[1])
                 whole = replace(whole, value=values[0], bridge_value=values[1], estimate=estimate)
-            found[metric.name, name] = whole
+            wholes[metric.name, name] = whole
             yield whole
 
 

@@ -60,28 +60,28 @@ def estimate_of(paired: Paired, *, same: bool = False) -> Estimate:
     total = float(n if weights is None else weights.sum())
     value = float(amounts.sum()) / total
     influence = (amounts - value) / n if weights is None else ratio_influence(amounts, weights)
-    found = spread(influence, judged.groups)
-    if found is None:
+    spreading = spread(influence, judged.groups)
+    if spreading is None:
         only = "one item" if n == 1 else f"all {n} items belong to one cluster"
         return unknown(
             value, n=n, units=1, note=f"no interval: {only}, so its variance is not known"
         )
     method = "t over text" if judged.groups.is_text else "paired t"
     method += ", clustered" if judged.groups.repeats else ""
-    whole = Estimate(value=value, n=n, units=found.units, method=method, se=found.error)
-    whole = replace(whole, df=found.df, third=found.third, spread=found, paired=paired)
+    whole = Estimate(value=value, n=n, units=spreading.units, method=method, se=spreading.error)
+    whole = replace(whole, df=spreading.df, third=spreading.third, spread=spreading, paired=paired)
     whole = replace(whole, limit=1.0 if paired.credit else math.inf)
     if paired.credit and (paired.passes or not changes) and changes < FEW:
-        return _exact(whole, judged, found)
+        return _exact(whole, judged, spreading)
     if paired.credit and not paired.passes:  # equal items say little about the size of a change
         whole = replace(whole, df=min(whole.df, max(1, changes - 1)))
-    if found.error <= 1e-12 * abs(value):
+    if spreading.error <= 1e-12 * abs(value):
         note = "no interval: all items differ alike, so its variance is not known"
-        return replace(unknown(value, n=n, units=found.units, note=note), paired=paired)
+        return replace(unknown(value, n=n, units=spreading.units, note=note), paired=paired)
     return at_alpha(whole, ALPHA)
 
 
-def _exact(whole: Estimate, judged: Paired, found: Spread) -> Estimate:
+def _exact(whole: Estimate, judged: Paired, spreading: Spread) -> Estimate:
     """Return the exact result, or the clustered one where that is wider, as neither is certain.
 
     Where nothing differs, clusters are what was drawn: each may change as a whole.
@@ -90,9 +90,9 @@ def _exact(whole: Estimate, judged: Paired, found: Spread) -> Estimate:
     counts = PairCounts(wins, losses, whole.n if wins + losses else whole.units)
     if judged.groups.repeats and whole.se is not None and whole.se > counts.error:
         return at_alpha(whole, ALPHA)
-    size = counts.error / math.sqrt(len(found.influence))
-    scale = counts.error / found.error if found.error else 0.0
-    influence = found.influence * scale if scale else np.full_like(found.influence, size)
+    size = counts.error / math.sqrt(len(spreading.influence))
+    scale = counts.error / spreading.error if spreading.error else 0.0
+    influence = spreading.influence * scale if scale else np.full_like(spreading.influence, size)
     note = f"{wins + losses} of {counts.n} items differ"
     return at_alpha(
         replace(
@@ -104,7 +104,7 @@ def _exact(whole: Estimate, judged: Paired, found: Spread) -> Estimate:
             p=mcnemar(wins, losses),
             counts=counts,
             note=note,
-            spread=found._replace(influence=influence, third=0.0),
+            spread=spreading._replace(influence=influence, third=0.0),
         ),
         ALPHA,
     )

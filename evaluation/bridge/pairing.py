@@ -48,27 +48,16 @@ class Pair(NamedTuple):
         return self.ours.tier
 
     @property
-    def is_external(self) -> bool:
-        """Whether an external command wrote one of the two."""
-        return self.ours.file.is_external or self.theirs.file.is_external
-
-    @property
     def groups(self) -> Mapping[str, Mapping[str, float]]:
         """The items' weights in each group that is the same on both sides."""
-        other = self.theirs.file.groups
-        return {
-            name: weights
-            for name, weights in self.ours.file.groups.items()
-            if other.get(name) == weights
-        }
+        ours, theirs = self.ours.file.groups, self.theirs.file.groups
+        return {name: own for name, own in ours.items() if theirs.get(name) == own}
 
     @property
     def both(self) -> Iterator[tuple[str, Item, Item]]:
         """Name, our side and the other side of each item that both have."""
-        others = self.theirs.items
-        return (
-            (name, mine, others[name]) for name, mine in self.ours.items.items() if name in others
-        )
+        mine, others = self.ours.items, self.theirs.items
+        return ((name, item, others[name]) for name, item in mine.items() if name in others)
 
     @property
     def judged(self) -> Iterator[JudgedUnits]:
@@ -89,11 +78,6 @@ class Pair(NamedTuple):
         return Pair(*(replace(s, items={name: s.items[name] for name in chosen}) for s in self))
 
     @property
-    def alike(self) -> "Pair":
-        """The pair over the items that have the same data and settings on both sides."""
-        return self.over(name for name, mine, other in self.both if mine.same == other.same)
-
-    @property
     def results(self) -> tuple[Results, Results]:
         """Each side, ours first, as results of this tier alone."""
         ours, theirs = (Results(folder=side.folder, tiers={side.tier.name: side}) for side in self)
@@ -108,8 +92,7 @@ class Pair(NamedTuple):
         mine, other = list(mine), list(other)
         if mine == other:
             return
-        common = {*mine} & {*other}
-        alone = next((item_id for item_id in (*mine, *other) if item_id not in common), None)
+        alone = next(iter([*({*mine} ^ {*other})]), None)
         why = "their order differs" if alone is None else f"{alone} is on one side only"
         raise BridgeError(
             f"{self.tier.unit} of {what!r}: the items of {self.ours.folder} ({len(mine)}) are not those "

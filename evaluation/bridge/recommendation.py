@@ -1,11 +1,9 @@
 """Recommendation of one checkpoint of a stage.
 
-The headline is the stage's first `improve` objective (its first objective if it has none). The
-recommended step has the best headline among the steps that meet all objectives. If no step is shown to
-meet them, the best candidate is named instead: the best headline among undecided steps, else among
-steps that break no `keep` objective, else the step whose largest loss, in units of its margin, is
-smallest. Steps that are not significantly worse than the chosen one (see `simultaneous_intervals`) are
-listed with it.
+The headline is the stage's first `improve` objective (its first objective if it has none). Steps are ordered
+by verdict (met, undecided, not met), then by the headline; steps that break a `keep` come last, the one whose
+largest loss, in units of its margin, is smallest before the others. The first is named; those of its verdict
+that are not significantly worse (see `choice`) are listed with it.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -71,14 +69,17 @@ def recommend(
     """
     if decision is None:
         why = "no step has been compared with the bridge"
-        return {
-            **no_step(stage, why if objectives else "the stage has no objective"),
-            "corrected_for": None,
-        }
+        return no_step(stage, why if objectives else "the stage has no objective")
     headline = decision.headline
     best, pool = choose(decision.steps, headline)
     similar = _not_behind(decision, best, pool)
     named = {best.step, *(entry["step"] for entry in similar)}
+    others = [step for step in decision.steps if step.step not in named]
+    row, names = (
+        best.objectives[headline],
+        ("tier", "group", "value", "bridge_value", "delta", "low"),
+    )
+    about = {name: getattr(row, name) for name in (*names, "high")}
     return {
         "stage": stage,
         "step": best.step,
@@ -90,60 +91,14 @@ def recommend(
         "why": _why(best, decision.steps, headline),
         "corrected_for": _corrected_for(decision, is_open=is_open),
         "confidence": [round(1 - alpha, 6) for alpha in decision.alphas],
-        "headline": _headline_values(best.objectives[headline]),
+        "headline": {**about, "metric": row.metric.removeprefix("delta_")},
         "similar": similar,
         "others": [
-            _other(step, best, pool, headline) for step in decision.steps if step.step not in named
+            {"step": s.step, "verdict": s.verdict, "why": _fell_out(s, best, pool, headline)}
+            for s in others
         ],
         "runner_up": _runner_up(decision, best, pool, named),
     }
-
-
-def _runner_up(
-    decision: Decision, best: JudgedStep, pool: Sequence[JudgedStep], named: Collection[int]
-) -> dict[str, Any] | None:
-    """Return the step that is chosen among the others.
-
-    Args:
-        pool: The steps that the best one was chosen from; only these were compared with it.
-        named: The best step, and those that are not significantly behind it.
-    """
-    others = [step for step in decision.steps if step.step != best.step]
-    if not others:
-        return None
-    step, _ = choose(others, decision.headline)
-    if step.step in named:
-        why = "not significantly different"
-    elif step in pool:
-        why = "significantly behind"
-    elif step.breaks_a_keep:
-        why = "which loses what the objective keeps"
-    else:
-        why = f"whose objective is {step.verdict}"
-    return {"step": step.step, "verdict": step.verdict, "why": why}
-
-
-def _other(
-    step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int
-) -> dict[str, Any]:
-    why = _fell_out(step, best, pool, headline)
-    return {"step": step.step, "verdict": step.verdict, "why": why}
-
-
-def _corrected_for(decision: Decision, *, is_open: bool) -> str:
-    """State how a stage's verdict is corrected for the choice among its checkpoints."""
-    count = len(decision.steps) + decision.awaited
-    confidence = 100 * (1 - min(decision.alphas, default=ALPHA))
-    text = (
-        "One checkpoint was compared with the bridge, so its own 95 % intervals decide and "
-        "nothing had to be corrected for a choice."
-        if count == 1
-        else f"The best of {count} checkpoints looks better than it is, so simultaneous intervals for all "
-        f"{count} decide ({confidence:.1f} % for each checkpoint), not the 95 % interval of each."
-    )
-    if decision.awaited and count > 1:
-        text += f" {decision.awaited} of them are to come; the correction includes them."
-    return f"{text} {_OPEN}" if is_open else text
 
 
 def no_step(stage: str, why: str) -> dict[str, Any]:
@@ -151,46 +106,65 @@ def no_step(stage: str, why: str) -> dict[str, Any]:
     return {"stage": stage, "step": None, "meets": None, "why": why, "similar": [], "others": []}
 
 
-def _headline_values(objective: ObjectiveRow) -> dict[str, Any]:
-    names = ("tier", "group", "value", "bridge_value", "delta", "low", "high")
-    return {
-        **{name: getattr(objective, name) for name in names},
-        "metric": objective.metric.removeprefix("delta_"),
-    }
+def _runner_up(
+    decision: Decision, best: JudgedStep, pool: Sequence[JudgedStep], named: Collection[int]
+) -> dict[str, Any] | None:
+    """Return the step that is chosen among the others; `named` are the best, and those like it."""
+    others = [step for step in decision.steps if step.step != best.step]
+    if not others:
+        return None
+    step, _ = choose(others, decision.headline)
+    why = f"whose objective is {step.verdict}"
+    if step.step in named:
+        why = "not significantly different"
+    elif step in pool:
+        why = "significantly behind"
+    elif step.breaks_a_keep:
+        why = "which loses what the objective keeps"
+    return {"step": step.step, "verdict": step.verdict, "why": why}
 
 
 def _not_behind(
     decision: Decision, best: JudgedStep, pool: Sequence[JudgedStep]
 ) -> list[dict[str, Any]]:
     """Return the pool's steps that are not significantly worse than the best, with simultaneous intervals."""
-    place = {step.step: i for i, step in enumerate(decision.steps)}
-    head, steps = decision.decisive[place[best.step]], len(decision.steps)
+    estimates = dict(zip((step.step for step in decision.steps), decision.decisive, strict=True))
+    head, steps = estimates[best.step], len(decision.steps)
     pairs = max(1, steps * (steps - 1) // 2)
     similar: list[dict[str, Any]] = []
-    for step in pool:
-        if step.step == best.step:
-            continue
-        pair = against(decision.decisive[place[step.step]].estimate, head.estimate)
+    for step in (step for step in pool if step.step != best.step):
+        pair = against(estimates[step.step].estimate, head.estimate)
         pair = None if pair is None else at_alpha(pair, ALPHA / pairs)
-        gap = [row.objectives[decision.headline].value for row in (step, best)]
-        entry: dict[str, Any] = {"step": step.step, "delta": gap[0] - gap[1]}
-        entry |= {name: pair and getattr(pair, name) for name in ("low", "high")}
-        entry["p"] = None if pair is None or pair.p is None else min(1.0, pairs * pair.p)
-        is_behind = entry["p"] is not None and entry["p"] < ALPHA and head.sign * entry["delta"] < 0
-        if not is_behind:
-            similar.append(entry)
+        p = None if pair is None or pair.p is None else min(1.0, pairs * pair.p)
+        ours, theirs = (found.objectives[decision.headline].value for found in (step, best))
+        if p is None or p >= ALPHA or head.sign * (ours - theirs) >= 0:
+            bounds = {name: pair and getattr(pair, name) for name in ("low", "high")}
+            similar.append({"step": step.step, "delta": ours - theirs, **bounds, "p": p})
     return similar
 
 
-def _headline(step: JudgedStep, headline: int) -> str:
-    objective = step.objectives[headline]
-    metric = objective.definition
-    name = f"{metric.words} of {objective.group}" if objective.group else metric.words
-    return f"{name} {metric.level(objective.value)} (bridge {metric.level(objective.bridge_value)})"
+def _corrected_for(decision: Decision, *, is_open: bool) -> str:
+    """State how a stage's verdict is corrected for the choice among its checkpoints."""
+    count = len(decision.steps) + decision.awaited
+    confidence = 100 * (1 - min(decision.alphas, default=ALPHA))
+    text = (
+        f"The best of {count} checkpoints looks better than it is, so simultaneous intervals for all "
+        f"{count} decide ({confidence:.1f} % for each checkpoint), not the 95 % interval of each."
+    )
+    if count == 1:
+        text = "One checkpoint was compared with the bridge, so its own 95 % intervals decide."
+    if decision.awaited and count > 1:
+        text += f" {decision.awaited} of them are to come; the correction includes them."
+    return f"{text} {_OPEN}" if is_open else text
+
+
+def _headline(row: ObjectiveRow) -> str:
+    metric, of = row.definition, f" of {row.group}" if row.group else ""
+    return f"{metric.words}{of} {metric.level(row.value)} (bridge {metric.level(row.bridge_value)})"
 
 
 def _why(best: JudgedStep, steps: Sequence[JudgedStep], headline: int) -> str:
-    text = _headline(best, headline)
+    text = _headline(best.objectives[headline])
     if best.verdict == "met":
         return f"meets the objective, with the best {text}"
     is_open = any(step.verdict == "undecided" for step in steps)
@@ -198,29 +172,22 @@ def _why(best: JudgedStep, steps: Sequence[JudgedStep], headline: int) -> str:
     none = none or "no step meets the objective"
     named = f"the {KINDS[best.verdict]}{' one' if best.verdict == 'not met' else ''}"
     alone = "; taken alone it would meet it" if best.own_verdict == "met" else ""
-    by = f"{_least_loss(best)}; " if best.breaks_a_keep else ""
+    row, by = best.worst_loss, ""
+    if best.breaks_a_keep and row is not None:
+        size = row.definition.change(-row.gain, sign="")
+        by = f"its largest loss is the smallest in units of the margins ({row.in_words}: {size}); "
     return f"{none}; this is {named}, with {text}: {by}{_failing(best)}{alone}"
 
 
-def _least_loss(step: JudgedStep) -> str:
-    """Return what chose a step where every step breaks an objective to keep."""
-    row = step.worst_loss
-    assert row is not None
-    size = row.definition.change(-row.gain, sign="")
-    margin = f"{step.excess_loss:.1f} times the margin" if row.margin else "the margin is 0"
-    return f"its largest loss is the smallest in units of the margins ({row.in_words}: {size}, {margin})"
-
-
 def _failing(step: JudgedStep) -> str:
-    failing = [objective for objective in step.objectives if objective.verdict != "met"]
-    return "; ".join(
-        f"{objective.in_words}, to {objective.want}: {objective.verdict} ({objective.why})"
-        for objective in failing
-    )
+    failing = [row for row in step.objectives if row.verdict != "met"]
+    return "; ".join(f"{row.in_words}, to {row.want}: {row.verdict} ({row.why})" for row in failing)
 
 
 def _fell_out(step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int) -> str:
     if step in pool:
-        return f"its {_headline(step, headline)} is significantly behind step {best.step}"
+        return (
+            f"its {_headline(step.objectives[headline])} is significantly behind step {best.step}"
+        )
     alone = "; taken alone it would meet the objective" if step.own_verdict == "met" else ""
     return f"{_failing(step)}{alone}"

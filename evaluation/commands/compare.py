@@ -14,7 +14,6 @@ from evaluation.commands import (
     add_command,
     add_json,
     print_json,
-    whole_number,
 )
 from evaluation.errors import BridgeError, ConfigError, ResultsError
 from evaluation.files import write_text
@@ -64,16 +63,7 @@ def _add_compare(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _add_run_options(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("two runs")
-    which = group.add_mutually_exclusive_group()
-    which.add_argument("--at-step", type=whole_number(0), metavar="N", help="only at this step")
-    which.add_argument(
-        "--at-tokens",
-        type=whole_number(0),
-        metavar="N",
-        help="only at this number of training tokens, ± 1 %%",
-    )
-    which.add_argument("--last", action="store_true", help="only the last checkpoint of each")
-    which.add_argument(
+    group.add_argument(
         "--by", choices=get_args(By), help="match by steps (default) or training tokens"
     )
 
@@ -100,15 +90,10 @@ def _compare(options: argparse.Namespace) -> int:
 
     if is_run(options.ours) or is_run(options.theirs):
         return _compare_runs(options)
-    given = [
-        name
-        for name in ("at_step", "at_tokens", "last", "by")
-        if getattr(options, name) not in (None, False)
-    ]
-    if given:
+    if options.by is not None:
         raise ConfigError(
-            f"--{given[0].replace('_', '-')} is for two runs; {options.ours} and {options.theirs} are "
-            "read as results of two checkpoints"
+            f"--by is for two runs; {options.ours} and {options.theirs} are read as results of two "
+            "checkpoints"
         )
     return _compare_checkpoints(options)
 
@@ -135,9 +120,7 @@ def _compare_runs(options: argparse.Namespace) -> int:
             check_run(path)
     names = labels(options.ours, options.theirs)
     ours, theirs = find_run(names[0], options.ours), find_run(names[1], options.theirs)
-    at = options.at_tokens if options.at_step is None else options.at_step
-    by: By = "steps" if options.at_tokens is None else "tokens"
-    how = Matching(by=options.by or by, at=at, which="last" if options.last else "all")
+    how = Matching(by=options.by or "steps")
     compared = compare_two(ours, theirs, how)
     if options.output is not None:
         from evaluation.reporting.comparison import write_runs

@@ -87,7 +87,7 @@ def numbered(layouts: tuple[Layout, ...]) -> tuple[Grouping, ...]:
     sizes = [layout.size for layout in layouts]
     offsets, total = np.cumsum([0, *sizes]), sum(sizes)
     labels = joined(total, [*_columns(layouts)])
-    found = []
+    numbers = []
     counts = np.bincount(labels, minlength=1)
     for layout, start in zip(layouts, offsets, strict=False):
         own = labels[start : start + layout.size]
@@ -99,8 +99,8 @@ def numbered(layouts: tuple[Layout, ...]) -> tuple[Grouping, ...]:
             repeats=bool((inside > 1).any()),
             shared=bool(((inside > 0) & (counts > inside)).any()),
         )
-        found.append(groups)
-    return tuple(found)
+        numbers.append(groups)
+    return tuple(numbers)
 
 
 def _columns(layouts: Sequence[Layout]) -> list[list[object]]:

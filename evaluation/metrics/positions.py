@@ -79,8 +79,8 @@ def _summary(position_bin: Bin) -> dict[str, Any]:
     stderr = None
     if len(position_bin.nats) > 1:
         groups = Layout(len(position_bin.nats), is_text=True).groups
-        found = spread(ratio_influence(position_bin.nats, position_bin.tokens), groups)
-        stderr = None if found is None else found.error
+        spreading = spread(ratio_influence(position_bin.nats, position_bin.tokens), groups)
+        stderr = None if spreading is None else spreading.error
     return {
         "first": position_bin.first,
         "last": position_bin.last,

@@ -42,9 +42,6 @@ _ALIKE = 1e-9
 _CARRY = 0.97
 """Largest carry from block to block."""
 
-_BATCHES = 20
-"""Fewest batches of blocks from which skewness is estimated."""
-
 
 class Spread(NamedTuple):
     """Influences of groups: their squares add up to the variance; `third` is the third cumulant.
@@ -124,8 +121,7 @@ def _of_text(influence: Floats, labels: Labels) -> Spread:
     batches = np.add.reduceat(influence, np.arange(0, n, max(1, n // (2 * count))))
     batches = batches - batches.mean()
     skew = float((batches**3).sum()) / float(batches @ batches) ** 1.5
-    third = skew * variance**1.5 if len(batches) >= _BATCHES else 0.0
-    return Spread(scaled, labels, n, count, third)
+    return Spread(scaled, labels, n, count, skew * variance**1.5)
 
 
 def cosine_count(influence: Floats) -> int:
@@ -157,8 +153,8 @@ def ratio_influence(amounts: Floats, weights: Floats) -> Floats:
 
 def standard_error(values: Floats, groups: Grouping) -> float | None:
     """Return the mean's standard error; None for a single unit or group, or where all units are alike."""
-    found = spread((values - values.mean()) / len(values), groups)
-    return None if found is None or np.ptp(values) <= _ALIKE else found.error
+    spreading = spread((values - values.mean()) / len(values), groups)
+    return None if spreading is None or np.ptp(values) <= _ALIKE else spreading.error
 
 
 class Interval(NamedTuple):
@@ -186,15 +182,15 @@ def interval(credit: Floats, groups: Grouping | None = None) -> Interval:
     """
     groups = groups or Layout(len(credit)).groups
     mean = float(credit.mean())
-    found = spread((credit - mean) / len(credit), groups)
-    if found is None:
+    spreading = spread((credit - mean) / len(credit), groups)
+    if spreading is None:
         return Interval(mean, None, None, None)
-    stderr = found.error if np.ptp(credit) > _ALIKE else None
+    stderr = spreading.error if np.ptp(credit) > _ALIKE else None
     if not groups.repeats and bool((np.minimum(credit, 1 - credit) < _ALIKE).all()):
-        return Interval(mean, stderr, *wilson(mean, found.units))
+        return Interval(mean, stderr, *wilson(mean, spreading.units))
     if stderr is None:
         return Interval(
-            mean, None, *(wilson(mean, found.units) if mean in (0, 1) else (None, None))
+            mean, None, *(wilson(mean, spreading.units) if mean in (0, 1) else (None, None))
         )
-    reach = float(special.stdtrit(found.df, (1 + LEVEL) / 2)) * stderr
+    reach = float(special.stdtrit(spreading.df, (1 + LEVEL) / 2)) * stderr
     return Interval(mean, stderr, max(0.0, mean - reach), min(1.0, mean + reach))

@@ -6,12 +6,13 @@ it contributes to each metric. Details such as candidates and answers are in the
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.metrics.layout import Layout, Names
+from evaluation.metrics.layout import Layout
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
 from evaluation.metrics.variance import Floats
 from evaluation.results.columns import Column, arrow_schema, read_table, with_columns
@@ -127,14 +128,9 @@ def _item_units(tier: Tier, rows: "pa.Table", name: str | None, path: Path, leng
         for column in rows.column_names
         if column not in _NO_NUMBERS and not (column in tier.summed and rows[column].null_count)
     }
-    sources = [rows[column].to_pylist() for column in SOURCES]
-    layout = Layout(
-        len(ids),
-        _names(rows, "cluster"),
-        _names(rows, "stratum"),
-        sources,
-        is_text=tier.kind == "nats",
-    )
+    sources = tuple(tuple(rows[column].to_pylist()) for column in SOURCES)
+    groups = _names(rows, "cluster"), _names(rows, "stratum")
+    layout = _layout(len(ids), *groups, sources, tier.kind == "nats")
     groupings = _groupings(ids, rows["strata"].to_pylist(), path)
     positions = _positions(rows, path, name, length) if tier.kind == "nats" else None
     units = units_of(tier, ids, layout, columns, positions=positions, groupings=groupings)
@@ -146,8 +142,20 @@ def _item_units(tier: Tier, rows: "pa.Table", name: str | None, path: Path, leng
 _NO_NUMBERS = {column.name for column in (*_ABOUT, *_POSITIONS)}
 
 
-def _names(rows: "pa.Table", column: str) -> Names:
-    return None if rows[column].null_count else rows[column].to_pylist()
+@lru_cache(maxsize=512)
+def _layout(
+    size: int,
+    clusters: tuple[str, ...] | None,
+    strata: tuple[str, ...] | None,
+    sources: tuple[tuple[str | None, ...], ...],
+    is_text: bool,
+) -> Layout:
+    """Return one layout for all checkpoints with the same units, whose groups are numbered once."""
+    return Layout(size, clusters, strata, sources, is_text=is_text)
+
+
+def _names(rows: "pa.Table", column: str) -> tuple[str, ...] | None:
+    return None if rows[column].null_count else tuple(rows[column].to_pylist())
 
 
 def _groupings(

@@ -1,10 +1,10 @@
 """Compare two runs, checkpoint by checkpoint, with the paired statistics of the bridge."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.comparable import check_comparable, engine_notes
+from evaluation.bridge.comparable import check_comparable
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
 from evaluation.errors import BridgeError
@@ -36,43 +36,33 @@ ACROSS = (
 def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
     """Compare the stages that both runs have, at the checkpoints that match; differences are A - B.
 
-    Args:
-        stage without matching checkpoints becomes a note if another stage has some.
+    A stage without matching checkpoints becomes a note if another stage has some.
 
     Raises:
         ResultsError: A file is missing or damaged.
         BridgeError: No checkpoints match, or two matched ones must not be compared.
     """
-    compared, unmatched = [], []
+    compared, notes = [], []
     for stages in paired_stages(ours, theirs):
         sides = ours.stages[stages[0]], theirs.stages[stages[1]]
         try:
             matched = matches(*sides, how, " and ".join(dict.fromkeys(stages)))
         except BridgeError as error:
-            unmatched.append(str(error))
+            notes.append(str(error))
             continue
         names = {"stage_a": stages[0], "stage_b": stages[1]}
         compared.append(_stage({"run_a": ours.name, "run_b": theirs.name, **names}, matched, how))
     if not compared:
-        raise BridgeError("; ".join(unmatched))
+        raise BridgeError("; ".join(notes))
     return RunComparison(
         run_a=ours.name,
         run_b=theirs.name,
         path_a=str(ours.path),
         path_b=str(theirs.path),
         error=None,
-        notes=(*unmatched, *_stages_of_one_run(ours, theirs)),
+        notes=tuple(notes),
         stages=tuple(compared),
     )
-
-
-def _stages_of_one_run(ours: Run, theirs: Run) -> Iterator[str]:
-    if len(ours.stages) == len(theirs.stages) == 1:
-        return
-    for side, other, label in ((ours, theirs, "A"), (theirs, ours, "B")):
-        for name in side.stages:
-            if name not in other.stages:
-                yield f"{name}: only {label} has it"
 
 
 def _stage(names: Mapping[str, str], matched: Sequence[Match], how: Matching) -> StageComparison:
@@ -108,23 +98,11 @@ def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str], boo
             notes |= dict.fromkeys(check_comparable(*sides, across_tokenizers=across))
             first = first or sides
             for side, earliest in zip(sides, first, strict=True):
-                if side is not earliest:  # simultaneous intervals need the same items everywhere
-                    check_comparable(side, earliest)
-                    notes |= dict.fromkeys(_engines(side, earliest))
+                check_comparable(side, earliest)  # simultaneous intervals need the same items
             deltas.append(compare(*sides, across_tokenizers=across))
         except BridgeError as error:
             raise BridgeError(f"{match.label}: {error}") from None
     return deltas, [*notes, *([ACROSS] if across else [])], across
-
-
-def _engines(side: Results, earliest: Results) -> list[str]:
-    """Return notes on completions that another engine wrote than at the run's first matched checkpoint."""
-    tiers = ((tier, earliest.tiers[name]) for name, tier in side.tiers.items())
-    return [
-        note.replace("those of the bridge", "those of its first matched checkpoint")
-        for mine, other in tiers
-        for note in engine_notes(mine, other)
-    ]
 
 
 def _read_sides(ours: Path, theirs: Path) -> tuple[Results, Results]:
@@ -146,21 +124,25 @@ def _rows(
     names: Mapping[str, str],
     matched: Sequence[Match],
     deltas: Sequence[Sequence[Delta]],
-    found: Sequence[Lead],
+    lead_rows: Sequence[Lead],
 ) -> Iterator[ComparisonRow]:
     for number, (match, of_match) in enumerate(zip(matched, deltas, strict=True)):
-        simultaneous = {lead.key: lead.estimates[number] for lead in found}
-        about = {
-            "step_a": match.ours.step,
-            "step_b": match.theirs.step,
-            "tokens_a": match.ours.tokens,
-            "tokens_b": match.theirs.tokens,
-        }
+        simultaneous = {lead.key: lead.estimates[number] for lead in lead_rows}
+        a, b = match.ours, match.theirs
+        about = {**names, "step_a": a.step, "step_b": b.step}
+        about |= {"tokens_a": a.tokens, "tokens_b": b.tokens}
         for delta in of_match:
             wide = simultaneous.get((delta.tier, delta.item, delta.metric))
-            columns = {**names, **about, **_side_columns(delta)}
-            columns |= {"low_all": wide and wide.low, "high_all": wide and wide.high}
-            yield ComparisonRow(**columns)
+            bounds = (None, None) if wide is None else (wide.low, wide.high)
+            yield _row(about, delta, *bounds)
+
+
+def _row(
+    about: Mapping[str, Any], delta: Delta, low: float | None = None, high: float | None = None
+) -> ComparisonRow:
+    columns = delta.columns
+    sides = {"value_a": columns.pop("value"), "value_b": columns.pop("bridge_value")}
+    return ComparisonRow(**about, **sides, **columns, low_all=low, high_all=high)
 
 
 def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
@@ -176,8 +158,6 @@ def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
     stages = {"stage_a": a.stage, "stage_b": b.stage}
     about: dict[str, Any] = {**runs, **stages, "step_a": a.step, "step_b": b.step}
     about |= {"tokens_a": a.consumed_tokens, "tokens_b": b.consumed_tokens}
-    about |= {"low_all": None, "high_all": None}
-    rows = [ComparisonRow(**about, **_side_columns(delta)) for delta in compare(ours, theirs)]
     stage = StageComparison(
         **stages,
         by="steps",
@@ -186,24 +166,17 @@ def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
         notes=tuple(check_comparable(ours, theirs)),
         corrected_for="`p_holm` is corrected over all items of the two checkpoints (Holm).",
         leads=(),
-        deltas=tuple(rows),
+        deltas=tuple(_row(about, delta) for delta in compare(ours, theirs)),
     )
     paths = {"path_a": str(path_a), "path_b": str(path_b)}
     return RunComparison(**runs, **paths, error=None, notes=(), stages=(stage,))
-
-
-def _side_columns(delta: Delta) -> dict[str, Any]:
-    """Return the columns of a delta A - B."""
-    columns = delta.columns
-    sides = {"value_a": columns.pop("value"), "value_b": columns.pop("bridge_value")}
-    return {**sides, **columns}
 
 
 def _tokenizers(side: Results) -> set[str | None]:
     return {tier.file.tokenizer.identity for tier in side.tiers.values()}
 
 
-def _notes_on_tokens(matched: Iterable[Match]) -> Iterator[str]:
+def _notes_on_tokens(matched: Sequence[Match]) -> Iterator[str]:
     """Yield a note if matched checkpoints have seen different numbers of tokens."""
     for match in matched:
         a, b = match.ours.tokens, match.theirs.tokens
@@ -217,11 +190,9 @@ def _notes_on_tokens(matched: Iterable[Match]) -> Iterator[str]:
 
 def _leading(deltas: Sequence[Delta]) -> list[Delta]:
     """Return the deltas that get leads: tested metrics, headlines, first secondary metrics."""
-    metrics = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
-    metrics |= {
-        (name, delta) for name in {d.tier for d in deltas} for delta in leading_deltas(name)
-    }
-    return [delta for delta in deltas if (delta.tier, delta.metric) in metrics]
+    tested = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
+    tested |= {(delta.tier, name) for delta in deltas for name in leading_deltas(delta.tier)}
+    return [delta for delta in deltas if (delta.tier, delta.metric) in tested]
 
 
 def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> list[Path]:

@@ -6,7 +6,6 @@ and differ by at most NEAR: runs of different batch sizes rarely save at exactly
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from evaluation.errors import BridgeError
 from evaluation.runs.find import Run, RunCheckpoint
@@ -20,11 +19,9 @@ Checkpoints = Sequence[RunCheckpoint]
 
 @dataclass(frozen=True)
 class Matching:
-    """Which checkpoints match: all, those `at` a step or number of tokens, or the `last` ones."""
+    """What checkpoints are matched by."""
 
     by: By = "steps"
-    at: int | None = None
-    which: Literal["all", "last"] = "all"
 
 
 @dataclass(frozen=True)
@@ -71,26 +68,23 @@ def matches(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str) -
     Raises:
         BridgeError: No checkpoints match, or their tokens are not known.
     """
-    if how.which == "last":
-        return [Match(ours[-1], theirs[-1])]
     if how.by == "tokens":
-        return _by_tokens(ours, theirs, how, where)
-    other = {checkpoint.step: checkpoint for checkpoint in theirs}
-    pairs = [
-        Match(checkpoint, other[checkpoint.step]) for checkpoint in ours if checkpoint.step in other
-    ]
-    if how.at is not None:
-        pairs = [match for match in pairs if match.ours.step == how.at]
+        pairs = _by_tokens(ours, theirs, where)
+    else:
+        other = {checkpoint.step: checkpoint for checkpoint in theirs}
+        pairs = [Match(mine, other[mine.step]) for mine in ours if mine.step in other]
     if not pairs:
-        wanted = "no step is in both" if how.at is None else f"step {how.at} is not in both"
+        sides = " and ".join(
+            f"{name} has {_values(side, how.by)}" for name, side in (("A", ours), ("B", theirs))
+        )
         raise BridgeError(
-            f"{where}: {wanted}: A has {_some(ours, 'steps')}, B has {_some(theirs, 'steps')}; score "
-            f"the same steps, or compare by tokens seen{_the_last(how)}"
+            f"{where}: no checkpoints match by {how.by}: {sides}; score checkpoints that match, use the "
+            "other `--by`, or name the results of two checkpoints"
         )
     return pairs
 
 
-def _by_tokens(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str) -> list[Match]:
+def _by_tokens(ours: Checkpoints, theirs: Checkpoints, where: str) -> list[Match]:
     for side, label in ((ours, "A"), (theirs, "B")):
         unknown = [checkpoint for checkpoint in side if checkpoint.tokens is None]
         if unknown:
@@ -98,39 +92,24 @@ def _by_tokens(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str
                 f"{where}: {unknown[0].folder}: how many tokens {label} had seen is not known, as its "
                 "checkpoint does not record it; compare by steps"
             )
-    if how.at is not None:
-        found = [Match(_nearest(how.at, ours), _nearest(how.at, theirs))]
-        found = [m for m in found if all(_is_near(how.at, one) for one in (m.ours, m.theirs))]
-    else:
-        pairs = [Match(checkpoint, _nearest(checkpoint.tokens or 0, theirs)) for checkpoint in ours]
-        found = [m for m in pairs if _nearest(m.theirs.tokens or 0, ours) == m.ours]
-        found = [m for m in found if _is_near(m.ours.tokens or 0, m.theirs)]
-    if not found:
-        wanted = "no checkpoints" if how.at is None else f"no checkpoints at {how.at:,} tokens"
-        raise BridgeError(
-            f"{where}: {wanted} within {NEAR:.0%} of one another: A has {_some(ours, 'tokens')}, B has "
-            f"{_some(theirs, 'tokens')}; score checkpoints that match, or compare by steps"
-            f"{_the_last(how)}"
-        )
-    return found
+    pairs = [Match(checkpoint, _nearest(checkpoint, theirs)) for checkpoint in ours]
+    return [
+        match
+        for match in pairs
+        if _nearest(match.theirs, ours) == match.ours and _are_near(match.ours, match.theirs)
+    ]
 
 
-def _nearest(tokens: int, side: Checkpoints) -> RunCheckpoint:
-    return min(side, key=lambda one: abs((one.tokens or 0) - tokens))
+def _nearest(checkpoint: RunCheckpoint, side: Checkpoints) -> RunCheckpoint:
+    return min(side, key=lambda other: abs((other.tokens or 0) - (checkpoint.tokens or 0)))
 
 
-def _is_near(tokens: int, run_checkpoint: RunCheckpoint) -> bool:
-    there = run_checkpoint.tokens or 0
-    return abs(there - tokens) <= NEAR * max(there, tokens)
+def _are_near(ours: RunCheckpoint, theirs: RunCheckpoint) -> bool:
+    counts = ours.tokens or 0, theirs.tokens or 0
+    return abs(counts[0] - counts[1]) <= NEAR * max(counts)
 
 
-def _the_last(how: Matching) -> str:
-    return "" if how.at is not None else " or the last ones (`--last`)"
-
-
-def _some(side: Checkpoints, what: By) -> str:
-    """Return the steps or tokens of checkpoints in words; of many only the first and last."""
+def _values(side: Checkpoints, what: By) -> str:
+    """Return the first and last step or tokens of checkpoints."""
     values = [checkpoint.step if what == "steps" else checkpoint.tokens for checkpoint in side]
-    words = [f"{value:,}" if what == "tokens" else str(value) for value in values]
-    shown = words if len(words) < 7 else [*words[:3], "…", *words[-2:]]
-    return f"{'step' if what == 'steps' else 'tokens'} {', '.join(shown)}"
+    return f"{values[0]:,}" if len(values) == 1 else f"{values[0]:,} to {values[-1]:,}"
