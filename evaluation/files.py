@@ -1,13 +1,14 @@
 """Writes files atomically, fingerprints contents, and reads JSON strictly.
 
 A file is written under a temporary name in its folder and then renamed. So it is complete or absent,
-also when two jobs write it at once. A link with its name is replaced, and the link's target stays
-unchanged, as others may share it; links to folders are followed. What is no file, such as /dev/null, is
-never replaced. New files follow the umask.
+also when two jobs write it at once. A file that has this content already stays as it is. A link with its
+name is replaced, and the link's target stays unchanged, as others may share it; links to folders are
+followed. What is no file, such as /dev/null, is never replaced. New files follow the umask.
 """
 
 import contextlib
 import errno
+import filecmp
 import glob
 import gzip
 import hashlib
@@ -44,6 +45,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     temporary = temporary_path(path)
     try:
         yield temporary
+        if path.is_file() and not path.is_symlink() and filecmp.cmp(temporary, path, shallow=False):
+            return
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -13,9 +13,7 @@ from evaluation.bridge.deltas import compare
 from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.recommendation import no_step, recommend
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
-from evaluation.dependencies.making import Made
-from evaluation.dependencies.places import Place
-from evaluation.errors import BridgeError, EvaluationError, ResultsError
+from evaluation.errors import BridgeError, ResultsError
 from evaluation.results.columns import write_csv
 from evaluation.results.delta_notes import warnings_in_words
 from evaluation.results.delta_rows import DELTA_COLUMNS
@@ -29,15 +27,6 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
 log = logging.getLogger(__name__)
-
-
-def make_deltas(place: Place) -> Made:
-    """Write `bridge_deltas.json` of a step, or say why the two must not be compared."""
-    assert place.step is not None
-    try:
-        return Made([write_deltas(place.plan, place.step)])
-    except EvaluationError as error:
-        return Made(error=str(error))
 
 
 def write_deltas(plan: StagePlan, step: int) -> Path:
@@ -87,7 +76,12 @@ def _origin(side: Results) -> dict[str, Any]:
     }
 
 
-def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = ()) -> None:
+def write_stage(
+    plan: StagePlan,
+    steps: Sequence[int],
+    awaited: Sequence[int] = (),
+    failed: Sequence[str] = (),
+) -> None:
     """Write a stage's deltas in long form and its recommendation, from the steps' files.
 
     Steps whose file is missing or damaged are logged and named in both. As long as steps are
@@ -96,8 +90,10 @@ def write_stage(plan: StagePlan, steps: Sequence[int], awaited: Sequence[int] = 
     Args:
         steps: Steps that were compared with the bridge, in the order of rows.
         awaited: Steps that are expected; those without a usable file are still to come.
+        failed: Sentences on steps that could not be compared.
     """
     contents, left_out = _read_steps(plan, steps)
+    left_out = [*failed, *left_out]
     to_come = sorted({*awaited, *steps} - contents.keys())
     outlook = {"left_out": left_out, "provisional": bool(to_come), "awaited": to_come}
     rows = [row.model_dump() for content in contents.values() for row in content.deltas]

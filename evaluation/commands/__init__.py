@@ -120,24 +120,6 @@ def plans_with_known_steps(options: argparse.Namespace) -> "dict[str, StagePlan]
     return plan_stages(with_known_steps(load_config(options.config)))
 
 
-def plans_with_tables(
-    options: argparse.Namespace,
-    stages: "Callable[[dict[str, StagePlan]], dict[str, StagePlan]]" = dict,
-) -> "dict[str, StagePlan]":
-    """Return the stages that a command reads; raise ResultsError if the tables of one are outdated.
-
-    Args:
-        stages: Returns which ones of all stages it reads.
-    """
-    from evaluation.dependencies.command_inputs import CommandInputs
-    from evaluation.dependencies.steps import TABLES
-
-    plans = plans_with_known_steps(options)
-    read = stages(plans)
-    CommandInputs(options.config, plans).check(TABLES, read.values())
-    return read
-
-
 def a_name(text: str) -> str:
     """Return a name for argparse, which may not be blank (as an unset shell variable would be)."""
     if not text.strip():

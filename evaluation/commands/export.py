@@ -1,16 +1,14 @@
-"""`export`: results in formats that other tools read. Nothing is sent anywhere."""
+"""`export`: curves in formats that other tools read. Nothing is sent anywhere."""
 
 import argparse
 import shlex
-from functools import partial
 
 from evaluation.commands import (
     Commands,
-    a_name,
     a_path,
     add_configured,
     chosen_plans,
-    plans_with_tables,
+    configured_plans,
     whole_number,
 )
 
@@ -20,28 +18,23 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(
         commands,
         _export,
-        "write results in a format that other tools read",
+        "write curves in a format that other tools read",
         stage=False,
-        epilog="tensorboard, wandb: the curves of all stages (need `pip install tensorboard` or "
-        "`wandb`). lm-eval: values and samples of each checkpoint, as lm-evaluation-harness writes them.",
+        epilog="They need `pip install tensorboard` or `wandb`.",
     )
-    add, formats = command.add_argument, ("tensorboard", "wandb", "lm-eval")
-    add("--format", choices=formats, required=True, help="which tool reads it")
-    add("--output", type=a_path, required=True, metavar="DIR", help="folder for the files")
-    add("--step", type=whole_number(0), nargs="+", help="only these; all that have results")
-    add("--organization", type=a_name, default="local", help="whose model it is (lm-eval)")
+    formats = ("tensorboard", "wandb")
+    command.add_argument("--format", choices=formats, required=True, help="which tool reads it")
+    command.add_argument("--output", type=a_path, required=True, metavar="DIR", help="folder")
+    command.add_argument(
+        "--step", type=whole_number(0), nargs="+", help="only these; by default all"
+    )
 
 
 def _export(options: argparse.Namespace) -> int:
-    """Export curves, or values and samples of checkpoints."""
+    """Export the curves of the chosen stage, or of all."""
     from evaluation.reporting.sharing.curves import export_curves
-    from evaluation.reporting.sharing.lm_eval_files import write_lm_eval_files
 
-    plans = [*plans_with_tables(options, partial(chosen_plans, options)).values()]
-    if options.format == "lm-eval":
-        for path in write_lm_eval_files(plans, options.step, options.output, options.organization):
-            print(path)
-        return 0
+    plans = [*chosen_plans(options, configured_plans(options)).values()]
     number = export_curves(plans, options.output, options.format, options.step)
     then = "view them with `tensorboard --logdir`"
     if options.format == "wandb":

@@ -117,8 +117,7 @@ def _expect(options: argparse.Namespace) -> int:
 
     if options.file.is_file():
         return 0
-    names = [step.name for step in STEPS.values() if step.of_checkpoint]
-    why = recorded_error(options.file.parent, *names) or "nothing has made it"
+    why = recorded_error(options.file.parent, *STEPS) or "nothing has made it"
     raise ScoringError(f"{options.file}: no such result: {why}")
 
 

@@ -1,8 +1,7 @@
-"""The steps of the workflow that need no GPU, `status` and `bridge-table`."""
+"""The steps of the workflow that need no GPU, `report`, `status` and `bridge-table`."""
 
 import argparse
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 from evaluation.checkpoints.subjects import step_subject, steps_so_far
 from evaluation.commands import (
@@ -12,34 +11,31 @@ from evaluation.commands import (
     add_subjects,
     asked_subjects,
     chosen_plans,
+    configured_plans,
     plans_with_known_steps,
-    plans_with_tables,
     print_json,
 )
-from evaluation.dependencies.places import Target, place_of
+from evaluation.dependencies.places import place_of
 from evaluation.dependencies.steps import STEPS
-from evaluation.errors import ConfigError, report
+from evaluation.errors import report
 from evaluation.records import RECORDED
 from evaluation.settings.planning import named_stage
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add a command for each step of the workflow, `bridge-table` and `status`."""
+    """Add a command for each step of the workflow, `report`, `bridge-table` and `status`."""
     for step in STEPS.values():
         if step.help:
-            stage = None if step.scope == "run" else True
-            command = add_configured(commands, _make, step.help, stage=stage, name=step.words)
+            command = add_configured(commands, _make, step.help, stage=True, name=step.name)
             command.set_defaults(made=step.name)
-            if step.of_checkpoint:
-                add_subjects(command, bridge=step.scope == "checkpoint")
-    add_json(
-        add_configured(
-            commands, _bridge_table, "show each stage's deltas and verdicts", stage=False
-        )
-    )
-    add_json(
-        add_configured(commands, _status, "show what is done and what is missing", stage=False)
-    )
+            add_subjects(command, bridge=True)
+    about = "compare steps with their bridge; write tables, figures and pages of all stages"
+    command = add_configured(commands, _report, about, stage=False)
+    command.add_argument("--front", action="store_true", help="only the page of all stages")
+    about = "show each stage's deltas and verdicts"
+    add_json(add_configured(commands, _bridge_table, about, stage=False))
+    about = "show what is done and what is missing"
+    add_json(add_configured(commands, _status, about, stage=False))
 
 
 def _make(options: argparse.Namespace) -> int:
@@ -47,26 +43,47 @@ def _make(options: argparse.Namespace) -> int:
     from evaluation.dependencies.command_inputs import CommandInputs
     from evaluation.dependencies.making import make
 
-    step, plans = STEPS[options.made], plans_with_known_steps(options)
-    stage = None if step.scope == "run" else named_stage(plans, options.stage, options.config)
-    plan = stage or next(iter(plans.values()))
-    if not step.is_wanted(plan):
-        raise ConfigError(step.unwanted.format(stage=plan.name, config=options.config))
-    targets: Mapping[str, Sequence[Target]] = {"run": [plans], "stage": [plan]}
-    chosen = targets.get(step.scope) or asked_subjects(options, plan, plans)
-    CommandInputs(options.config, plans).check_inputs(step.name, chosen)
+    plans = plans_with_known_steps(options)
+    plan = named_stage(plans, options.stage, options.config)
+    chosen = asked_subjects(options, plan, plans)
+    CommandInputs(options.config, plans).check_inputs(options.made, chosen)
     code = 0
-    for target in chosen:
-        record = make(step.name, target)
-        if record.error is not None:
+    for subject in chosen:
+        record = make(options.made, subject)
+        if record.error is None:
+            print(place_of(subject).folder)
+        else:
             report(record.error)
             code = RECORDED
-        if not step.of_checkpoint:
-            folder = place_of(target).folder
-            print(*(folder / name for name in record.files), sep="\n")
-        elif record.error is None:
-            print(place_of(target).folder)
     return code
+
+
+def _report(options: argparse.Namespace) -> int:
+    """Make the reports; return RECORDED if some checkpoints or runs cannot be compared."""
+    from evaluation.dependencies.command_inputs import CommandInputs
+    from evaluation.dependencies.places import checkpoint_places
+    from evaluation.dependencies.steps import COLLECT
+    from evaluation.reporting.report import report_run, report_stage
+
+    plans = plans_with_known_steps(options)
+    chosen = {} if options.front else chosen_plans(options, plans)
+    inputs, failed = CommandInputs(options.config, plans), list[str]()
+    for plan in chosen.values():
+        if not steps_so_far(plan) and options.stage is None:
+            continue
+        inputs.check(COLLECT, checkpoint_places(plan, plans))
+        failed += [f"{plan.name} {line}" for line in report_stage(plan, plans)]
+        print(plan.results)
+    if options.stage is None:
+        failed += report_run(plans)
+        print(next(iter(plans.values())).config.results)
+    return _reported(failed)
+
+
+def _reported(failed: Sequence[str]) -> int:
+    for sentence in failed:
+        report(sentence)
+    return RECORDED if failed else 0
 
 
 def _bridge_table(options: argparse.Namespace) -> int:
@@ -74,7 +91,7 @@ def _bridge_table(options: argparse.Namespace) -> int:
     from evaluation.reporting.terminal import bridge_table as table
     from evaluation.reporting.terminal import bridge_verdicts
 
-    plans = plans_with_tables(options, partial(chosen_plans, options))
+    plans = chosen_plans(options, configured_plans(options))
     if options.json:
         print_json(bridge_verdicts(plans))
     else:

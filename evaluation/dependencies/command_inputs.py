@@ -32,15 +32,15 @@ class CommandInputs:
         self.outdated = Outdated(self.plans, as_made=True)
 
     def check_inputs(self, name: str, targets: Iterable[Target]) -> None:
-        """Check all that a step reads for some checkpoints, stages or the run, and its caches."""
+        """Check all that a step reads for some checkpoints, and its caches."""
         places, step = list(map(place_of, targets)), STEPS[name]
-        self._check([read for place in places for read in sources(step, place, self.plans)])
+        self._check([read for place in places for read in sources(step, place)])
         for plan in {place.plan.name: place.plan for place in places}.values():
-            for entry in [] if step.is_partial else step.caches(plan):
+            for entry in step.caches(plan):
                 check_current(self.outdated.view.caches, entry)
 
     def check(self, name: str, targets: Iterable[Target]) -> None:
-        """Check what a step made for some checkpoints, stages or the run, and all that it was made from."""
+        """Check what a step made for some checkpoints, and all that it was made from."""
         self._check([(STEPS[name], place_of(target)) for target in targets])
 
     def _check(self, read: Sequence[tuple[Step, Place]]) -> None:
@@ -57,23 +57,21 @@ class CommandInputs:
         for step, place in waiting:
             if (step.name, place.folder) not in steps:
                 steps[step.name, place.folder] = step, place
-                waiting += sources(step, place, self.plans)
+                waiting += sources(step, place)
         return list(steps.values())
 
     def _error(self, step: Step, places: Sequence[Place]) -> ResultsError:
         """Return the error on outputs of one stage: a command takes steps or the bridge."""
-        plan, options, named = places[0].plan, "", ""
-        if step.of_checkpoint:
-            mine = [place for place in places if place.plan.name == plan.name]
-            steps = [place for place in mine if place.step is not None]
-            names = [str(place.step) for place in steps]
-            options = f" --step {' '.join(names)}" if steps else " --bridge"
-            first = (steps or mine)[0]
-            named = f", steps {', '.join(names)}," if len(names) > 1 else f", {first.label},"
-        of_stage = step.scope != "run"
-        what = f"the {step.noun}{f' of {plan.name}' if of_stage else ''}{named}"
-        stage = f" --stage {plan.name}" if of_stage else ""
-        command = f"{step.words} --config {shlex.quote(str(self.config))}{stage}{options}"
+        plan = places[0].plan
+        mine = [place for place in places if place.plan.name == plan.name]
+        steps = [place for place in mine if place.step is not None]
+        names = [str(place.step) for place in steps]
+        options = f" --step {' '.join(names)}" if steps else " --bridge"
+        first = (steps or mine)[0]
+        named = f", steps {', '.join(names)}," if len(names) > 1 else f", {first.label},"
+        what = f"the {step.noun} of {plan.name}{named}"
+        config = shlex.quote(str(self.config))
+        command = f"{step.name} --config {config} --stage {plan.name}{options}"
         return ResultsError(
             f"{self.config}: {what} are damaged, or were made from other settings, data or checkpoints "
             f"than there are now; run `python -m evaluation {command}`"

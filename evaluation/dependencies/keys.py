@@ -1,7 +1,7 @@
 """What the outputs of each step depend on, besides its parents' outputs, caches and the checkpoint.
 
 Settings that only change the view of stored scores (groups, primary metrics, checks, margins) are in
-the keys of `collect` or later steps, never in that of `score`.
+the key of `collect`, or in none; never in that of `score`.
 """
 
 import os
@@ -10,15 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.subjects import (
-    previous_folders,
-    steps_so_far,
-)
-from evaluation.dependencies.other_runs import references, run_state
 from evaluation.dependencies.places import Place
 from evaluation.files import unordered
-from evaluation.records import Record, read_record
+from evaluation.records import Record
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -101,80 +95,6 @@ def _verification(plan: StagePlan) -> dict[str, Any]:
     if plan.suite.probes or plan.suite.generation_tasks:
         return {"verification": plan.config.verification.deciding}
     return {}
-
-
-def deltas_parts(place: Place, records: Records) -> dict[str, Any]:
-    """Return what the deltas of a step depend on."""
-    del records
-    plan = place.plan
-    return {
-        "protocol": protocol.BRIDGE,
-        "stage": plan.name,
-        "step": place.step,
-        "objective": [objective.model_dump() for objective in plan.stage.objective],
-    }
-
-
-def tables_parts(place: Place, records: Records) -> dict[str, Any]:
-    """Return what a stage's tables depend on."""
-    del records
-    plan = place.plan
-    steps = steps_so_far(plan)
-    deleted = [step for step in steps if configuration_file(plan.checkpoint(step)) is None]
-    return {
-        "protocol": [protocol.BRIDGE, protocol.REPORT],
-        "run": Path(plan.config.results).name,  # its name on the page
-        "stage": plan.name,
-        "steps": list(steps),
-        **({"names": plan.stage.names} if plan.stage.names else {}),
-        "has_bridge": plan.stage.bridge is not None,
-        "open_ended": plan.stage.open_ended and plan.stage.bridge is not None,
-        "objective": [objective.model_dump() for objective in plan.stage.objective],
-        "suite": plan.suite.model_dump(mode="json"),
-        "gone": deleted,
-        **({"is_bridge_gone": True} if _is_bridge_gone(plan) else {}),
-        **({"bridge_noise": noise} if (noise := _before_bridge(plan)) else {}),
-        **_levels(plan),
-    }
-
-
-def _is_bridge_gone(plan: StagePlan) -> bool:
-    """Return whether the bridge's checkpoint was deleted since it was scored."""
-    score = read_record(plan.bridge_folder, "score") if plan.stage.bridge else None
-    path = score.about.get("checkpoint") if score else None
-    return isinstance(path, str) and not configuration_file(Path(path))
-
-
-def _before_bridge(plan: StagePlan) -> list[str]:
-    """Return what identifies the results of the bridge's own stage that there are, for the bridge's noise."""
-    records = [read_record(folder, "collect") for folder in previous_folders(plan)]
-    return [record.identity for record in records if record and record.error is None]
-
-
-def _levels(plan: StagePlan) -> dict[str, Any]:
-    """Return the state of the runs that are reference levels for curves, if there are any."""
-    found = references(plan.config)
-    published = {name: reference.model_dump() for name, reference in plan.config.references.items()}
-    return {
-        **({"levels": [[name, run_state(path)] for name, path in found.items()]} if found else {}),
-        **({"published": published} if published else {}),
-    }
-
-
-def view_parts(place: Place, records: Records) -> dict[str, Any]:
-    """Return what figures and pages depend on: nothing but the tables that they show, and which these are."""
-    del records
-    return {"protocol": protocol.REPORT, "stages": [plan.name for plan in place.plans]}
-
-
-def comparison_parts(place: Place, records: Records) -> dict[str, Any]:
-    """Return what the page of other runs depends on; the state of their files is read."""
-    runs = place.plan.config.runs
-    return {
-        **view_parts(place, records),
-        "bridge": protocol.BRIDGE,
-        "runs": [[name, run.model_dump(), run_state(Path(run.path))] for name, run in runs.items()],
-    }
 
 
 def _items(plan: StagePlan, tier: str) -> Mapping[str, Any]:

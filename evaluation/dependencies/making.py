@@ -35,7 +35,7 @@ def make(name: str, target: Target) -> Record:
     read = list(sources(step, place))
     records = records_of(read)
     key, inputs = key_of(step, place, records), step.inputs(place)
-    error = None if step.is_partial else _error_of(read, records, place)
+    error = _error_of(read, records, place)
     made = Made(error=error) if error else _function_of(step)(place)
     files = list(made.files)
     if made.error:

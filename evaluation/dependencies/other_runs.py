@@ -14,8 +14,8 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaluation.errors import EvaluationError, ResultsError
-from evaluation.records import read_record
+from evaluation.errors import ResultsError
+from evaluation.results.table import SUMMARY, read_rows
 from evaluation.settings.config import Config, load_config
 from evaluation.settings.requested_steps import is_requested
 from evaluation.settings.steps import step_named, step_of_results
@@ -24,8 +24,6 @@ from evaluation.settings.tiers import TIERS
 log = logging.getLogger(__name__)
 
 CHECKPOINTS = "by_checkpoint"
-TABLES = "tables"
-"""Name of the step that makes a stage's tables, in its record."""
 
 
 def run_folders(path: Path) -> dict[str, list[Path]]:
@@ -56,29 +54,6 @@ def references(config: Config) -> dict[str, Path]:
     return {}
 
 
-def run_state(path: Path) -> object:
-    """Return the state of all of a run's results.
-
-    They are made elsewhere, so only this state shows that they have changed.
-
-    Returns:
-        Name, size and time of change (ns) of each file; or a sentence why there are none.
-    """
-    try:
-        found = {"": [path]} if is_scored(path) else run_folders(path)
-        folders = [folder for own in found.values() for folder in own]
-        return [state for folder in folders for state in _states(folder)]
-    except (EvaluationError, OSError) as error:
-        return str(error)
-
-
-def _states(folder: Path) -> Iterator[list[object]]:
-    for name in (name for tier in TIERS.values() for name in tier.files):
-        if (folder / name).exists():
-            status = (folder / name).stat()
-            yield [str(folder / name), status.st_size, status.st_mtime_ns]
-
-
 def _configured(path: Path) -> dict[str, list[Path]]:
     """Return folders of the steps that a configuration requests."""
     config = load_config(path)
@@ -100,15 +75,14 @@ def _stages_in(path: Path) -> dict[str, list[Path]]:
 
 
 def _steps_of_run(stage: Path) -> list[Path]:
-    """Return the scored steps that the run's tables have; all where no record names these.
+    """Return the scored steps that the stage's table has; all where there is no table.
 
     Others were left by an earlier configuration, or by a training that was restarted.
     """
-    tables = read_record(stage, TABLES)
-    steps = tables.about.get("steps") if tables else None
     folders = list(_steps_in(stage))
-    if not isinstance(steps, list):
+    if not (stage / SUMMARY).exists():
         return folders
+    steps = {row["step"] for row in read_rows(stage / SUMMARY) if row["role"] == "step"}
     found = {step_of_results(folder): folder for folder in folders}
     others = tuple(str(step) for step in found if step not in steps)
     if others:

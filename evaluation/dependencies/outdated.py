@@ -1,18 +1,12 @@
-"""Find outputs that are not what the configuration asks for now, as their records show.
+"""Find outputs that are not what the configuration asks for now, as their records show."""
 
-`Outdated` checks outputs against everything that the configuration requests. `is_behind` only checks
-whether a table, figure or page shows the results that exist: a watcher, a run in which a job failed,
-and a command by hand make pages from incomplete results, too.
-"""
-
-from collections.abc import Callable, Iterable
-from itertools import chain
+from collections.abc import Iterable
 
 from evaluation.checkpoints.state import is_left_of
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.caches import AskedOnce
 from evaluation.dependencies.places import Place, Plans, Target, place_of
-from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, Step, key_of, records_of, sources
+from evaluation.dependencies.steps import SCORE, STEPS, Step, key_of, records_of, sources
 from evaluation.dependencies.view import View
 from evaluation.records import is_intact, read_record
 
@@ -33,22 +27,15 @@ class Outdated(AskedOnce):
         self.plans = plans
         self.as_made = as_made
         self.view = View()
-        self.is_target: Callable[[Place], bool] = lambda place: False
-        """Whether the run that asks makes the results of a checkpoint for another reason."""
 
     def __call__(self, name: str, target: Target) -> bool:
-        """Return whether a step has to be made for a checkpoint, a stage or the run.
+        """Return whether a step has to be made for a checkpoint.
 
         Raises:
             ConfigError: A bridge that it reads cannot be resolved; or CheckpointError.
         """
         step, place = STEPS[name], place_of(target)
         return self.once(lambda: not self._is_current(step, place), name, place.folder)
-
-    def awaited(self, step: Step, place: Place) -> list[tuple[Step, Place]]:
-        """Return the optional sources of a step that the run makes anyway."""
-        optional = step.optional(place, self.plans)
-        return [(STEPS[COLLECT], where) for where in optional if self.is_target(where)]
 
     def look_at(self, subjects: Iterable[Subject]) -> None:
         """Read the states of many checkpoints at once, for later calls about each of them."""
@@ -71,25 +58,13 @@ class Outdated(AskedOnce):
             return self.as_made
         if record.error is not None and not self.as_made:
             return False
-        read = list(sources(step, place, self.plans))
-        before = chain(read, self.awaited(step, place))
-        if any(self(parent.name, where) for parent, where in before):
+        read = list(sources(step, place))
+        if any(self(parent.name, where) for parent, where in read):
             return False
         records = records_of(read)
         return (
-            (step.is_partial or None not in records)
+            None not in records
             and record.key == key_of(step, place, records)
             and step.agrees(record, records, place, self.view)
             and is_intact(record, place.folder)
         )
-
-
-def is_behind(name: str, target: Target) -> bool:
-    """Return whether there are results that a table, figure or page does not show."""
-    step, place = STEPS[name], place_of(target)
-    records = records_of(list(sources(step, place)))
-    if not any(records) or not step.is_wanted(place.plan):
-        return False
-    record = read_record(place.folder, name)
-    is_made = record is not None and record.key == key_of(step, place, records)
-    return not (is_made and record is not None and is_intact(record, place.folder))

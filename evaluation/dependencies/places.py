@@ -4,12 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
-    previous_folders,
     step_subject,
     steps_so_far,
 )
@@ -17,10 +15,6 @@ from evaluation.settings.plan import StagePlan
 
 Plans = Mapping[str, StagePlan]
 """All stages of a run by name."""
-
-Scope = Literal["checkpoint", "comparison", "stage", "run"]
-"""How often a step is made: for each checkpoint, bridges too; for each that a bridge is compared with;
-once for a stage; once for all."""
 
 
 @dataclass(frozen=True)
@@ -86,18 +80,6 @@ def bridge_places(plan: StagePlan, plans: Plans) -> list[Place]:
     return [Place(plan.bridge_folder, (plan,), None, partial(bridge_subject, plan, plans))]
 
 
-def previous_places(place: Place, plans: Plans) -> list[Place]:
-    """Return the last checkpoints of the stage that a stage's bridge belongs to, up to the bridge."""
-    folders, bridge = previous_folders(place.plan), place.plan.stage.bridge
-    if bridge is None or bridge.stage is None:
-        return []
-    return [where for where in step_places(plans[bridge.stage]) if where.folder in folders]
-
-
-def places_in(scope: Scope, plan: StagePlan, plans: Plans) -> list[Place]:
-    """Return the places of a stage, or of the run, in which a step with this scope is made."""
-    if scope == "checkpoint":
-        return [*step_places(plan), *bridge_places(plan, plans)]
-    if scope == "comparison":
-        return step_places(plan) if plan.stage.bridge is not None else []
-    return [place_of(plan if scope == "stage" else plans)]
+def checkpoint_places(plan: StagePlan, plans: Plans) -> list[Place]:
+    """Return the places of a stage's checkpoints: its steps, and its bridge."""
+    return [*step_places(plan), *bridge_places(plan, plans)]

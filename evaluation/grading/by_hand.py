@@ -20,7 +20,7 @@ import pyarrow as pa
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
-from evaluation.dependencies.places import Plans, places_in
+from evaluation.dependencies.places import Plans, checkpoint_places
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import ResultsError, ScoringError
 from evaluation.files import fingerprint, read_lines, write_json
@@ -149,9 +149,7 @@ def import_file(plans: Plans, subject: Subject, name: str, path: Path, engine: s
     store.put_part(*import_key(name, origin), score)
     store.pack()
     write_json(store.folder / IMPORTED, {**imports_of(store), name: origin})
-    for place in (
-        place for plan in plans.values() for place in places_in("checkpoint", plan, plans)
-    ):
+    for place in (place for plan in plans.values() for place in checkpoint_places(plan, plans)):
         if os.path.realpath(place.subject.checkpoint) == os.path.realpath(subject.checkpoint):
             record_path(place.folder, SCORE).unlink(missing_ok=True)
 

@@ -13,17 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import stage_steps, stage_subjects
-from evaluation.dependencies.making import make
-from evaluation.dependencies.outdated import is_behind
-from evaluation.dependencies.places import Plans, place_of, places_in
-from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, TABLES, sources, steps_of
+from evaluation.dependencies.places import Plans, checkpoint_places
+from evaluation.dependencies.steps import SCORE, STEPS, sources
 from evaluation.errors import EvaluationError, did_you_mean
 from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.rule_inputs import (
     CHECKED,
     RuleInputs,
     needs_whole_stage,
-    rule_of,
 )
 from evaluation.orchestration.run_log import print_steps, running_log
 from evaluation.orchestration.slurm import check_cluster, guard_run
@@ -31,6 +28,8 @@ from evaluation.orchestration.stops import RunError, or_stop, require_checkpoint
 from evaluation.records import recorded_error
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
+from evaluation.results.comparison_file import not_compared
+from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.plan import StagePlan
 
 _FIXED = ("all", "prefill")
@@ -132,11 +131,11 @@ def reset_future_times(inputs: Iterable[Path]) -> None:
 def end(workflow: Any, inputs: RuleInputs, *, failed: bool) -> None:
     """Print the warnings, every stage's recommendation and the failures at the end of a run.
 
-    If a job failed, Snakemake skips what shows results; it is then made here from those that there are.
+    If a job failed, Snakemake skips the reports; they are then made here from the results that there are.
     """
     rules = {job.rule.name for job in Internals(workflow).jobs}
     plans = [plan for plan in inputs.plans.values() if _takes_part(plan, rules)]
-    tables = [plan for plan in plans if rule_of(STEPS[TABLES], plan) in rules]
+    reported = [plan for plan in plans if f"report_{plan.name}" in rules]
     shutil.rmtree(CHECKED, ignore_errors=True)
     log = running_log()
     if log and (warnings := log.warnings()):
@@ -145,12 +144,10 @@ def end(workflow: Any, inputs: RuleInputs, *, failed: bool) -> None:
         _make_after_failure(rules, inputs.plans)
         _show(failing(plans))
         return
-    _show(ending(tables))
-    left_out = [line for plan in tables for line in _recorded_errors(plan, inputs.plans)]
-    for step in steps_of("run"):
-        error = recorded_error(place_of(inputs.plans).folder, step.name)
-        if error and rule_of(step, inputs.plans) in rules:
-            left_out.append(f"{step.name}: {error}")
+    _show(ending(reported))
+    left_out = [line for plan in reported for line in _recorded_errors(plan, inputs.plans)]
+    if "front_page" in rules:
+        left_out += [f"runs: {line}" for line in not_compared(inputs.config)]
     if left_out:
         _show("\n".join(["What failed:", *left_out]))
         raise EvaluationError(
@@ -179,36 +176,43 @@ def failing(plans: Sequence[StagePlan]) -> str:
 
 def _recorded_errors(plan: StagePlan, plans: Plans) -> Iterator[str]:
     """Yield a line for each checkpoint for which a step failed whose inputs did not."""
-    for step in steps_of("checkpoint", "comparison"):
-        for place in places_in(step.scope, plan, plans):
+    for place in checkpoint_places(plan, plans):
+        for step in STEPS.values():
             error = recorded_error(place.folder, step.name)
-            read = sources(step, place, plans)
+            read = sources(step, place)
             if error and not any(recorded_error(where.folder, one.name) for one, where in read):
-                what = "" if step.name in (SCORE, COLLECT) else f"{step.noun}: "
-                yield f"{plan.name} {place.label}: {what}{error}"
+                yield f"{plan.name} {place.label}: {error}"
+    if plan.stage.bridge is not None:
+        yield from (
+            f"{plan.name} {line}"
+            for line in Recommendation.read(plan.results / RECOMMENDATION).left_out
+        )
 
 
 def _takes_part(plan: StagePlan, rules: set[str]) -> bool:
     name = plan.name
-    own = {f"{kind}_{name}" for kind in (*STEPS, "check", "file_of")} | {f"score_{name}_bridge"}
+    kinds = (*STEPS, "report", "check", "file_of")
+    own = {f"{kind}_{name}" for kind in kinds} | {f"score_{name}_bridge"}
     return bool(rules & own) or any(rule.startswith(f"score_{name}_from_") for rule in rules)
 
 
 def _make_after_failure(
     rules: Container[str], plans: Plans, rename: Callable[[str], str] = str
 ) -> None:
-    """Make the tables, figures and pages that a run in which a job failed has left out.
-
-    They name the failure. Those of a stage may have waited for jobs of its bridge's stage alone.
+    """Make the reports that a run in which a job failed has left out; they name the failure.
 
     Args:
         rules: The rules of the run; `rename` returns the name of one of ours there.
     """
-    for step in steps_of("stage", "run"):
-        for target in plans.values() if step.scope == "stage" else [plans]:
-            if rename(rule_of(step, target)) in rules and is_behind(step.name, target):
-                with contextlib.suppress(EvaluationError, OSError):  # what failed is told below
-                    make(step.name, target)
+    from evaluation.reporting.report import report_run, report_stage
+
+    for plan in plans.values():
+        if rename(f"report_{plan.name}") in rules:
+            with contextlib.suppress(EvaluationError, OSError):  # what failed is told below
+                report_stage(plan, plans)
+    if rename("front_page") in rules:
+        with contextlib.suppress(EvaluationError, OSError):
+            report_run(plans)
 
 
 def _show(text: str) -> None:

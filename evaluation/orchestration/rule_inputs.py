@@ -7,8 +7,7 @@ files decides nothing. With `--forcerun`, the rules that depend on the forced on
 
 import os
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from evaluation.checkpoints.subjects import (
 )
 from evaluation.dependencies.caches import CacheEntry, stage_entries, tier_entries, tokenizer_entry
 from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.places import Place, Plans, Target, place_of
-from evaluation.dependencies.steps import COLLECT, STEPS, Step, record_of, sources, steps_at
+from evaluation.dependencies.places import Place, Target, checkpoint_places, place_of
+from evaluation.dependencies.steps import COLLECT, STEPS, Step, record_of, sources
 from evaluation.files import fingerprint
 from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.stops import RunError, or_stop
@@ -43,13 +42,6 @@ def needs_whole_stage(target: str, plan: StagePlan) -> bool:
     return not folder.startswith("..") and not folder.startswith(("by_checkpoint", "bridge/"))
 
 
-def rule_of(step: Step, target: StagePlan | Plans) -> str:
-    """Return the name of the rule that makes a step for a stage, or for the run."""
-    if isinstance(target, StagePlan):
-        return f"{step.name}_{target.name}"
-    return step.words.replace("-", "_")
-
-
 class RuleInputs:
     """Input files of every rule; none in a job, which makes only its own target."""
 
@@ -59,10 +51,13 @@ class RuleInputs:
         self.config = next(iter(plans.values())).config
         self.results = Path(self.config.results)
         self._internals = Internals(workflow)
-        self.outdated.is_target = self._is_target
         self.is_main = bool(self._internals.part("is_main_process"))
         run = f"{fingerprint(self.config.results)}-{uuid.uuid4().hex[:8]}"
         self._checked = CHECKED / (run if self.is_main else "job")
+
+    def reported(self, name: str) -> str:
+        """Return an output that every run lacks, so that a report, which writes it, is made at every call."""
+        return str(self._checked / f"report_{name}")
 
     def checked(self, plan: StagePlan) -> str:
         """Return the output of the check that a stage's scoring jobs wait for."""
@@ -107,19 +102,26 @@ class RuleInputs:
                 yield from ((plan, mine[n : n + _BATCH]) for n in range(0, len(mine), _BATCH))
 
     def step(self, step: Step, target: Target) -> list[str]:
-        """Return the input files of the rule that makes a step for a checkpoint, a stage or the run."""
+        """Return the input files of the rule that makes a step for a checkpoint."""
         if not self.is_main:
             return []
         place = place_of(target)
-        if step.scope == "stage":
-            or_stop(stage_steps, place.plan)  # says what is there if it is no checkpoint
-        read = [*or_stop(sources, step, place, self.plans), *self.outdated.awaited(step, place)]
-        if step.scope == "stage" and place.plan.stage.bridge is not None:
-            or_stop(bridge_subject, place.plan, self.plans)
+        read = or_stop(sources, step, place)
         is_outdated = or_stop(self.outdated, step.name, place)
         before = [record_of(*one) for one in read]
         before += [entry.record for entry in step.caches(place.plan)] if is_outdated else []
         return self.read(before, record_of(step, place), is_outdated, place.plans)
+
+    def report(self, plan: StagePlan) -> list[str]:
+        """Return the input files of a stage's report: the records of its checkpoints' results."""
+        if not self.is_main:
+            return []
+        or_stop(stage_steps, plan)  # says what is there if it is no checkpoint
+        places = or_stop(checkpoint_places, plan, self.plans)
+        if plan.stage.bridge is not None:
+            or_stop(bridge_subject, plan, self.plans)
+        # Not `ancient`: a report runs in any case, and Snakemake would pass over it after a forced job.
+        return [str(record_of(STEPS[COLLECT], place)) for place in places]
 
     def at(self, plan: StagePlan, folder: str) -> Subject:
         """Return the checkpoint whose results are in a folder below the stage's."""
@@ -130,7 +132,7 @@ class RuleInputs:
     def result_files(self, plan: StagePlan) -> list[str]:
         """Return the names of the files that steps write into a checkpoint's folder."""
         place = Place(plan.results, (plan,))
-        outputs = (files for step in steps_at(place) for files in step.outputs(place).values())
+        outputs = (files for step in STEPS.values() for files in step.outputs(place).values())
         return [path.name for files in outputs for path in files]
 
     def result_file(self, plan: StagePlan, folder: str, file: str) -> list[str]:
@@ -140,26 +142,12 @@ class RuleInputs:
         place = place_of(self.at(plan, folder))
         makers = [
             step
-            for step in steps_at(place)
+            for step in STEPS.values()
             if any(place.folder / file in files for files in step.outputs(place).values())
         ]
         step = makers[0] if makers else STEPS[COLLECT]
         is_outdated = or_stop(self.outdated, step.name, place)
         return self.read([record_of(step, place)], None, is_outdated, [plan])
-
-    @cached_property
-    def _targets(self) -> Collection[str]:
-        return self._internals.targets()
-
-    def _is_target(self, place: Place) -> bool:
-        """Return whether this run's targets need results of a checkpoint, by itself or with its stage."""
-        files = {target: Path(os.path.abspath(target)) for target in self._targets}
-        return any(
-            needs_whole_stage(target, place.plan)
-            or file.parent == self.results.absolute()
-            or file.is_relative_to(place.folder.absolute())
-            for target, file in files.items()
-        )
 
     def _is_stale(self, entry: CacheEntry) -> bool:
         """Return whether an entry or its tokenizer is outdated; a missing one is not."""

@@ -14,20 +14,15 @@ from evaluation.results.files import COLLECT_AGAIN, read_records
 from evaluation.results.items import models_of
 from evaluation.results.probe_files import Generation, Tier4File, read_generations
 from evaluation.results.read import read_tier_file
-from evaluation.results.stage_files import (
-    RECOMMENDATION,
-    SUMMARY,
-    SUMMARY_COLUMNS,
-    Recommendation,
-    read_summary,
-)
+from evaluation.results.stage_files import RECOMMENDATION, Recommendation
+from evaluation.results.table import SUMMARY, TABLE_COLUMNS, read_rows
 from evaluation.results.verified_files import FOLDER, RESULTS, VerifiedCompletion, read_verified
 from evaluation.settings.steps import results_folder
 from evaluation.settings.tiers import TIERS
 
 BRIDGE = "bridge"
 
-_WHOLE = {column.name: "Int64" for column in SUMMARY_COLUMNS if column.type.startswith("int")}
+_WHOLE = {column.name: "Int64" for column in TABLE_COLUMNS if column.type.startswith("int")}
 """Columns of whole numbers, which stay whole where some are missing."""
 
 
@@ -55,7 +50,7 @@ class LoadedStage:
     @cached_property
     def summary(self) -> pd.DataFrame:
         """A row for each checkpoint, item and metric: the columns of `summary.parquet`."""
-        return pd.DataFrame(read_summary(self.folder / SUMMARY)).astype(_WHOLE)
+        return pd.DataFrame(read_rows(self.folder / SUMMARY)).astype(_WHOLE)
 
     @cached_property
     def deltas(self) -> pd.DataFrame:
@@ -174,7 +169,7 @@ def load_results(folder: str | Path) -> LoadedResults:
 
 
 def _stage(folder: Path) -> LoadedStage:
-    rows = read_summary(folder / SUMMARY)
+    rows = read_rows(folder / SUMMARY)
     return LoadedStage(name=str(rows[0]["stage"]) if rows else folder.name, folder=folder)
 
 

@@ -11,14 +11,20 @@ from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.places import Place, bridge_places, place_of
-from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS, TABLES, steps_at, steps_of
+from evaluation.dependencies.steps import SCORE, STEPS
 from evaluation.errors import ResultsError, first_few
 from evaluation.records import read_record
 from evaluation.reporting.terminal import as_table
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
 from evaluation.results.job_logs import is_running, last_error, latest_log
 from evaluation.results.read import read_tier_file
-from evaluation.results.stage_files import QUALITY, RECOMMENDATION, Recommendation, TaskQuality
+from evaluation.results.stage_files import (
+    QUALITY,
+    RECOMMENDATION,
+    Recommendation,
+    TaskQuality,
+    stage_outputs,
+)
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import absent_checkpoints
 from evaluation.settings.tiers import TIERS
@@ -28,9 +34,9 @@ Readers = Mapping[str, Callable[[Path], object]]
 
 _READERS: Readers = {
     **{tier: partial(lambda tier, path: read_tier_file(path.parent, tier), tier) for tier in TIERS},
-    STEP_DELTAS: StepDeltas.read,
+    "deltas": StepDeltas.read,
 }
-"""Readers of a checkpoint's files; those of other steps are only checked for content."""
+"""Readers of a checkpoint's files."""
 
 STAGE_READERS: Readers = {
     DELTAS: StageDeltas.read,
@@ -59,7 +65,7 @@ def stage_status(
     subjects = {name: _subject(place) for name, place in places.items()}
     files, damaged = _stage_files(plan)
     if outdated is not None:
-        _mark_outdated(plan, places, subjects, files, outdated)
+        _mark_outdated(places, subjects, outdated)
     states = [state for subject in subjects.values() for state in subject["files"].values()]
     complete = all(state == "done" for state in (*states, *files.values()))
     return {
@@ -67,7 +73,7 @@ def stage_status(
         "complete": complete,
         "check": None if complete else last_error(plan.check_log),
         "checkpoints": None if complete else absent_checkpoints(plan.name, plan.stage),
-        **_verdict(plan, outdated),
+        **_verdict(plan),
         "prefill": dict(_prefilling(plan)),
         "subjects": subjects,
         "files": files,
@@ -85,17 +91,13 @@ def _prefilling(plan: StagePlan) -> Iterator[tuple[str, str]]:
 
 
 def _mark_outdated(
-    plan: StagePlan,
-    places: Mapping[str, Place],
-    subjects: Mapping[str, dict[str, Any]],
-    files: dict[str, str],
-    outdated: Outdated,
+    places: Mapping[str, Place], subjects: Mapping[str, dict[str, Any]], outdated: Outdated
 ) -> None:
     """Mark results and errors that come from other inputs as outdated; those without a record stay."""
     made = Outdated(outdated.plans, as_made=True)
     for name, place in places.items():
         subject, own = subjects[name], subjects[name]["files"]
-        for step in steps_at(place):
+        for step in STEPS.values():
             if read_record(place.folder, step.name) and outdated(step.name, place):
                 _replace(own, step.outputs(place), "done")
         if subject["error"] and _is_error_outdated(place, subject["error"], made):
@@ -103,10 +105,6 @@ def _mark_outdated(
             subject["error"] = subject["log"] = None
         if read_record(place.folder, SCORE):
             subject["partly_deleted"] = outdated.is_partly_deleted(place.subject)
-    is_made = all(read_record(place.folder, COLLECT) for place in places.values())
-    for step in steps_of("stage"):
-        if is_made and read_record(plan.results, step.name) and outdated(step.name, plan):
-            _replace(files, step.outputs(place_of(plan)), "done")
 
 
 def _replace(states: dict[str, str], names: Iterable[str], state: str) -> None:
@@ -116,40 +114,25 @@ def _replace(states: dict[str, str], names: Iterable[str], state: str) -> None:
 
 def _is_error_outdated(place: Place, error: str, outdated: Outdated) -> bool:
     """Return whether a recorded error is of other settings, data or files than there are now."""
-    for step in steps_at(place):
+    for step in STEPS.values():
         record = read_record(place.folder, step.name)
         if record is not None and record.error == error:
             return outdated(step.name, place)
     return False
 
 
-def _verdict(plan: StagePlan, outdated: Outdated | None) -> dict[str, Any]:
-    """Return the stage's verdict so far, if any, whether it is provisional, and whether it is outdated."""
+def _verdict(plan: StagePlan) -> dict[str, Any]:
+    """Return the stage's verdict so far, if any, and whether it is provisional."""
     try:
         advice = Recommendation.read(plan.results / RECOMMENDATION)
     except ResultsError:  # not written yet, or listed as damaged
-        return {"verdict": None, "provisional": None, "verdict_outdated": None}
-    return {
-        "verdict": advice.verdict,
-        "provisional": advice.provisional,
-        "verdict_outdated": outdated is not None and _is_superseded(plan, outdated),
-    }
-
-
-def _is_superseded(plan: StagePlan, outdated: Outdated) -> bool:
-    """Return whether a stage's tables show other settings, data or results than there are now."""
-    if not outdated(TABLES, plan):
-        return False
-    made = Outdated(outdated.plans, as_made=True)  # steps may be missing: those do not count
-    made.view = outdated.view
-    return made(TABLES, plan)
+        return {"verdict": None, "provisional": None}
+    return {"verdict": advice.verdict, "provisional": advice.provisional}
 
 
 def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
     """Return the states of the stage's files, and a sentence for each that cannot be used."""
-    outputs = [step.outputs(place_of(plan)) for step in steps_of("stage")]
-    paths = {name: files[0] for every in outputs for name, files in every.items()}
-    return _states(paths, STAGE_READERS)
+    return _states({name: plan.results / name for name in stage_outputs(plan)}, STAGE_READERS)
 
 
 def _states(paths: Mapping[str, Path], readers: Readers) -> tuple[dict[str, str], list[str]]:
@@ -182,14 +165,15 @@ def failures(plan: StagePlan, steps: Sequence[int]) -> list[str]:
 
 
 def _subject(place: Place) -> dict[str, Any]:
-    plan, steps = place.plan, steps_at(place)
-    outputs = {step.name: step.outputs(place) for step in steps}
-    paths = {name: files[0] for every in outputs.values() for name, files in every.items()}
+    plan, steps = place.plan, STEPS.values()
+    paths = {name: files[0] for step in steps for name, files in step.outputs(place).items()}
+    names = list(paths)
+    if plan.stage.bridge is not None and not place.is_bridge:
+        paths["deltas"] = place.folder / DELTAS
     files, damaged = _states(paths, _READERS)
     log = plan.bridge_log if place.step is None else plan.step_log(place.step)
     log = latest_log(log, plan.collect_log(place.folder))
     error = last_error(log) if "missing" in files.values() else None
-    names = {name for step in steps if step.scope == "checkpoint" for name in outputs[step.name]}
     running = is_running(log, place.folder)
     if error or running:
         files |= {
@@ -240,7 +224,6 @@ def status_table(statuses: Mapping[str, Mapping[str, Any]]) -> str:
         missing = [n for n, state in entry["files"].items() if state in ("missing", "outdated")]
         verdict = f"; {entry['verdict']}" if entry["verdict"] else ""
         verdict += ", provisional" if verdict and entry["provisional"] else ""
-        verdict += " (of outdated tables)" if verdict and entry["verdict_outdated"] else ""
         lines.append(f"{stage}: {'complete' if entry['complete'] else 'incomplete'}{verdict}")
         lines += [f"  to come: {first_few(missing, 4)}"] if missing else []
         lines += [f"  check: {entry['check']}"] if entry["check"] else []

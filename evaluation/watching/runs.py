@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject
-from evaluation.dependencies.outdated import Outdated, is_behind
-from evaluation.dependencies.places import Plans, Target
-from evaluation.dependencies.steps import Step, steps_of
+from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.places import Plans
+from evaluation.dependencies.steps import STEPS
 from evaluation.errors import time_in_words
-from evaluation.records import recorded_error
+from evaluation.records import RECORDED, recorded_error
 from evaluation.results.job_logs import last_error
 from evaluation.settings.plan import StagePlan
 from evaluation.version import ROOT, SNAKEFILE
@@ -92,43 +92,24 @@ def _text(log: Path) -> str:
         return ""
 
 
-def late_pages(plans: Plans, stages: Sequence[str]) -> list[str]:
-    """Return the stages, then the pages about all, that do not show all results."""
-    of_stages = [name for name in stages if _late(steps_of("stage"), plans[name])]
-    return of_stages + [step.noun for step in (_late(steps_of("run"), plans) if stages else [])]
-
-
-def _late(steps: Sequence[Step], target: Target) -> list[Step]:
-    return [step for step in steps if is_behind(step.name, target)]
-
-
 def make_pages(
     plans: Plans, stages: Sequence[str], configuration: Path, beat: Callable[[int], None]
 ) -> Iterator[tuple[str, str]]:
-    """Make outdated tables, figures and pages, each in a separate process.
+    """Make all reports in a process of their own.
 
     Args:
         beat: Called every `BEAT` seconds with the id of the running process.
 
     Yields:
-        Name and message of each stage that was outdated, and of each page that could not be made.
+        Name and message of each stage; the name is empty where the reports could not be made.
     """
-    config = ("--config", str(configuration))
-    late = [plans[name] for name in stages if _late(steps_of("stage"), plans[name])]
-    for plan in late:
-        log = plan.results / "eval_logs" / "watch_pages.log"
-        for number, step in enumerate(steps_of("stage")):
-            command = _evaluation(step.words, *config, "--stage", plan.name)
-            if run(command, log, beat, appending=number > 0):
-                yield plan.name, f"{plan.name}: no {step.noun}: {_snakemake_error(log)}"
-                break
-        else:
-            yield plan.name, _verdict_line(plan)
     results = Path(next(iter(plans.values())).config.results)
-    for step in steps_of("run"):
-        log = results / f"{step.words.replace('-', '_')}.log"
-        if stages and _late([step], plans) and run(_evaluation(step.words, *config), log, beat):
-            yield step.noun, f"no {step.noun}: {_snakemake_error(log)}"
+    log = results / "eval_logs" / "report.log"
+    code = run(_evaluation("report", "--config", str(configuration)), log, beat)
+    if code not in (0, RECORDED):
+        yield "", f"no report: {_snakemake_error(log)}"
+    else:
+        yield from ((name, _verdict_line(plans[name])) for name in stages)
 
 
 def _verdict_line(plan: StagePlan) -> str:
@@ -171,14 +152,13 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
     outdated = Outdated(work.plans)
     for subject in sorted(work.ready, key=lambda one: one.role):  # bridges first
         name = name_of(subject.plan.name, subject.label)
-        if not any(outdated(step.name, subject) for step in work.steps(subject)):
+        if not any(outdated(step, subject) for step in STEPS):
             forget_failure(subject)
             waits = subject.plan.stage.bridge and not work.is_compared(subject.plan.name)
             waiting = "; its deltas wait for the bridge" * bool(waits and subject.role == "step")
             yield Outcome(subject, True, f"{name}: evaluated{waiting}")
             continue
-        steps = [step.name for step in work.steps(subject)]
-        recorded = recorded_error(subject.folder, *steps)  # a fault of the checkpoint itself
+        recorded = recorded_error(subject.folder, *STEPS)  # a fault of the checkpoint itself
         why = recorded or _last_error(subject) or _snakemake_error(log)
         state = work.states.get(subject.folder, "")
         failure = note_failure(subject, state, why, own=recorded is not None)

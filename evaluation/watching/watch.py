@@ -20,7 +20,6 @@ from evaluation.watching.lock import StageLock
 from evaluation.watching.runs import (
     BEAT,
     is_locked,
-    late_pages,
     make_pages,
     outcomes,
     run,
@@ -57,7 +56,9 @@ class Watcher:
         self._news = time.monotonic()
         self._may_unlock = False
         self._orphan: Process | None = None
-        self.late: list[str] = []
+        self.late = False
+        """Whether the reports could not be made."""
+        self._is_shown = False
 
     def watch(self) -> int:
         """Watch until `_ending` gives a reason; return 1 if a checkpoint failed or a page is outdated."""
@@ -102,7 +103,8 @@ class Watcher:
             if work.seen != self._seen:
                 self._seen, self._news = work.seen, time.monotonic()
             has_run = bool(work.ready) and self._evaluate(work)
-            self._make_pages(held)
+            if held and (has_run or self.late or not self._is_shown):
+                self._make_pages(held)
             if not has_run or self.options.once:
                 return work
 
@@ -176,11 +178,12 @@ class Watcher:
         return evaluated
 
     def _make_pages(self, held: Sequence[str]) -> None:
-        """Make outdated pages; the next round tries those that failed again."""
+        """Make the reports; the next round tries those that failed again."""
         plans = plan_stages(with_known_steps(self.config))
+        self.late, self._is_shown = False, True
         for name, line in make_pages(plans, held, self.options.configuration, self._renew):
+            self.late |= not name
             self._report_once(f"pages {name}", line)
-        self.late = late_pages(plans, held)
 
     def _report_skipped(self, work: Work) -> None:
         for name, why in work.skipped.items():

@@ -20,7 +20,7 @@ from evaluation.checkpoints.subjects import Subject, bridge_subject, stage_steps
 from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.steps import SCORE, Step, steps_of
+from evaluation.dependencies.steps import SCORE, STEPS
 from evaluation.errors import (
     CacheError,
     CheckpointError,
@@ -56,22 +56,13 @@ class Work:
         return [
             str(record_path(subject.folder, step.name))
             for subject in self.ready
-            for step in self.steps(subject)
+            for step in STEPS.values()
             if step.name != SCORE  # `collect` needs it
         ]
-
-    def steps(self, subject: Subject) -> list[Step]:
-        """Return the steps that are made for a checkpoint now."""
-        return _steps_for(subject, is_compared=self.is_compared(subject.plan.name))
 
     def is_compared(self, stage: str) -> bool:
         """Return whether a stage has a bridge to compare its steps with now, which is not skipped."""
         return self.plans[stage].stage.bridge is not None and name_of(stage) not in self.skipped
-
-
-def _steps_for(subject: Subject, *, is_compared: bool) -> list[Step]:
-    is_compared = is_compared and subject.role == "step"
-    return steps_of("checkpoint", "comparison") if is_compared else steps_of("checkpoint")
 
 
 def name_of(stage: str, label: str = "bridge") -> str:
@@ -160,13 +151,12 @@ class _Search:
         for subject in subjects:
             if self.outdated(SCORE, subject) and not configuration_file(subject.checkpoint):
                 continue  # listed in the configuration, but not written yet
-            if self._lacks(subject, is_compared=has_bridge):
+            if self._lacks(subject):
                 yield subject
 
-    def _lacks(self, subject: Subject, *, is_compared: bool = False) -> bool:
+    def _lacks(self, subject: Subject) -> bool:
         """Return whether a step of a checkpoint has to be made."""
-        steps = _steps_for(subject, is_compared=is_compared)
-        return any(self.outdated(step.name, subject) for step in steps)
+        return any(self.outdated(name, subject) for name in STEPS)
 
     def _look_at(self, wanted: Sequence[Subject], quiet: float) -> dict[Path, str]:
         """Return each checkpoint's state; skip those that failed, are incomplete or being written."""
@@ -214,7 +204,7 @@ class _Search:
         has_bridge, subject = plan.stage.bridge is not None, step_subject(plan, step)
         if has_bridge and name_of(plan.name) in self.skipped:
             return False
-        return not self._lacks(subject, is_compared=has_bridge)
+        return not self._lacks(subject)
 
 
 def look_twice(subjects: Iterable[Subject], quiet: float) -> list[tuple[Subject, str, str | None]]:

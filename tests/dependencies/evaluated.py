@@ -10,11 +10,12 @@ from evaluation.checkpoints.state import recorded_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
 from evaluation.dependencies import steps
 from evaluation.dependencies.caches import stage_entries, tier_entries
-from evaluation.dependencies.making import Made, make
+from evaluation.dependencies.making import Made
 from evaluation.dependencies.places import place_of
-from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS, TABLES
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.prefill.definitions import tokenizer_definition
 from evaluation.records import write_record
+from evaluation.reporting.report import report_stage
 from tests.bridge.folders import make_plans, write_side
 from tests.dependencies.leaving import key_now
 
@@ -31,10 +32,8 @@ def write_evaluated(folder: Path, tiers: tuple[str, ...] = ("slices", "tasks"), 
     subjects = [step_subject(second, step) for step in STEPS]
     for subject in (step_subject(first, 100), bridge_subject(second, plans), *subjects):
         evaluated(subject, **how)
-    for step in STEPS:
-        assert make(STEP_DELTAS, step_subject(second, step)).error is None
     for plan in plans.values():
-        make(TABLES, plan)
+        assert report_stage(plan, plans) == []
     path = folder / "config.yaml"
     content = first.config.model_dump(mode="json", exclude_defaults=True)
     path.write_text(yaml.safe_dump(content, sort_keys=False))

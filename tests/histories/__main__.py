@@ -1,6 +1,6 @@
 """`python -m tests.histories`: plays many histories, or one again, and tells what it found.
 
-HISTORIES=100     how many are drawn            HISTORIES_SEED=12  which ones
+HISTORIES=100     how many are drawn            HISTORIES_SEED=2   which ones
 HISTORIES_AT_ONCE=2     how many are played at once, each by a warm server of its own
 FILE …            plays the histories in these files instead, one JSON list of actions each, such
                   as tests/histories/fixed/*.json
@@ -28,7 +28,7 @@ from tests.histories.runner import Server, server
 from tests.histories.users import why_not_played
 from tests.histories.world import World
 
-SEED = 12
+SEED = 2
 """With it a hundred histories have every kind of edit, accident and command."""
 
 SHOWN = 9

@@ -67,15 +67,13 @@ def looked(player: "Player", *words: str) -> None:
 
 
 def _by_hand(model: Model) -> Iterator[tuple[Any, ...]]:
-    yield from [("prefill",), ("front-page",)]
+    yield from [("prefill",), ("report",)]
     for stage in model.stages:
-        yield from [("tables", "--stage", stage), ("figures", "--stage", stage)]
+        yield "report", "--stage", stage
         yield "prefill", "--stage", stage
         for step in model.steps(stage)[-1:]:
             which = ("--stage", stage, "--step", str(step))
             yield from [("collect", *which), ("score", *which)]
-            if model.bridge(stage) is not None:
-                yield ("deltas", *which)
         if model.bridge(stage) is not None:
             yield from [(name, "--stage", stage, "--bridge") for name in ("collect", "score")]
 

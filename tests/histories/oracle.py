@@ -3,6 +3,7 @@
 import json
 import re
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -157,14 +158,21 @@ def changed(before: dict[str, bytes], folder: Path, names: Iterable[str]) -> Ite
 LOGS = {".config", ".snakemake", "eval_logs", "logs", "counts.jsonl", "sources.json"}
 
 
+REPORTS = ("*.svg", "*.html", "*.rst", "*.csv", "summary.parquet", "recommendation.json")
+REPORTS += ("task_quality.json", "results/*/bridge_deltas.json", "comparison.json")
+"""What every run makes: Snakemake gives it a new time, whatever is written."""
+
+
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
-    """Size and time of every file that a run which does nothing must leave alone."""
+    """Size and time of every file that a run which does nothing must leave alone; of reports a checksum."""
     found = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
         is_log = set(name.parts) & LOGS or path.suffix == ".log"
         if not is_log and (path.is_file() or path.is_symlink()):
-            found[str(name)] = (path.lstat().st_size, path.lstat().st_mtime_ns)
+            is_report = any(map(name.match, REPORTS))
+            state = zlib.crc32(path.read_bytes()) if is_report else path.lstat().st_mtime_ns
+            found[str(name)] = (path.lstat().st_size, state)
     return found
 
 

@@ -99,8 +99,7 @@ def tiny_world(tmp_path_factory: pytest.TempPathFactory) -> World:
         command("score", "--stage", "stage1", "--step", str(step), config=world.config)
     command("score", "--stage", "stage2", "--bridge", config=world.config)
     for step in (5, 15):
-        for name in ("score", "deltas"):
-            command(name, "--stage", "stage2", "--step", str(step), config=world.config)
+        command("score", "--stage", "stage2", "--step", str(step), config=world.config)
     write_up(["stage1", "stage2"], world.config)
     return world
 
@@ -111,6 +110,5 @@ def tiny(tiny_world: World) -> Path:
 
 
 def write_up(stages: Iterable[str], config: Path) -> None:
-    for stage in stages:
-        command("tables", "--stage", stage, config=config)
-    command("front-page", config=config)
+    del stages
+    command("report", config=config)

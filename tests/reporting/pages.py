@@ -11,9 +11,10 @@ from typing import Any
 from evaluation.files import write_jsonl
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.stage_page import stage_page
+from evaluation.reporting.table import stage_rows
 from evaluation.reporting.tables.stage_results import read_stage
-from evaluation.reporting.tables.summary import write_tables
 from evaluation.reporting.tables.task_quality import write_quality
+from evaluation.results.table import write_rows
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side, write_stage_of
 from tests.prefill.plans import sign_meta
@@ -49,7 +50,7 @@ def write_results(
 def write_report(plan: StagePlan, steps: tuple[int, ...]) -> Path:
     """Tables and page of a stage, as the command writes them."""
     found = read_stage(plan, steps)
-    write_tables(found)
+    write_rows(plan.results, stage_rows(found, {}))
     page = plan.results / "report.html"
     page.write_text(stage_page(found, write_quality(found)))
     return page

@@ -12,7 +12,7 @@ import pytest
 
 import evaluation
 from evaluation.errors import ResultsError
-from evaluation.results.stage_files import read_summary
+from evaluation.results.table import read_rows
 from evaluation.settings.plan import StagePlan
 from tests.conftest import ROOT
 from tests.workflow.world import World
@@ -23,7 +23,7 @@ def test_tables_are_those_of_the_files(reported: dict[str, StagePlan]) -> None:
     results = evaluation.load(folder.parent)
     stage = results.stages["second"]
     assert list(results.stages) == ["first", "second"]
-    assert len(stage.summary) == len(read_summary(folder / "summary.parquet"))
+    assert len(stage.summary) == len(read_rows(folder / "summary.parquet"))
     assert len(results.summary) == sum(len(one.summary) for one in results.stages.values())
     stored = json.loads((folder / "bridge_deltas.json").read_text())["deltas"]
     assert list(stage.deltas["delta"]) == [row["delta"] for row in stored]

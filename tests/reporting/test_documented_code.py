@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.results.stage_files import SUMMARY_COLUMNS
+from evaluation.results.table import TABLE_COLUMNS
 from evaluation.settings.plan import StagePlan
 from tests.conftest import ROOT
 from tests.metrics.summaries import summarize_choices
@@ -35,7 +35,7 @@ def names(reported: dict[str, StagePlan]) -> Iterator[dict[str, Any]]:
 
 def test_it_gives_what_it_says(names: dict[str, Any]) -> None:
     table, steps = names["table"], names["steps"]
-    assert list(names["summary"].columns) == [column.name for column in SUMMARY_COLUMNS]
+    assert list(names["summary"].columns) == [column.name for column in TABLE_COLUMNS]
     assert names["stage"].name == "second"
     assert list(table.columns) == list(STEPS)
     assert set(table.index) == {"quiz", "exam", "overall"}

@@ -2,7 +2,6 @@
 
 import html
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,29 +132,6 @@ def test_names_with_odd_characters(tmp_path: Path) -> None:
     data = page_data(plan.results / "report.html")
     assert {s["item"] for s in data["series"] if s["tier"] == "tier2"} == {"code", "overall", ODD}
     assert ODD in {row["item"] for row in data["deltas"]}
-
-
-MARKUP = [
-    ("a|b", "| a\\|b |"),
-    ("<script>alert(1)</script>", "| &lt;script&gt;alert(1)&lt;/script&gt; |"),
-    ("*bold* `code`", "| \\*bold\\* \\`code\\` |"),
-]
-
-
-@pytest.mark.parametrize(("name", "shown"), MARKUP)
-def test_names_are_no_markup_of_the_summary(tmp_path: Path, name: str, shown: str) -> None:
-    """Categories may be called anything; so may what an external command scores."""
-    plan = make_plans(tmp_path, steps=(10,), objective=[])["second"]
-    write_side(plan.step_folder(10), plan, step=10, items=4, blocks=4, prompts=4)
-    rename(plan.step_folder(10) / "tier3_cf.json", "tasks", "quiz", name)
-    rename(plan.step_folder(10) / "tier4_sft_native.json", "by_category", "lists", name)
-    for file in ("tier3_cf_candidates.parquet", "tier3_cf_units.parquet"):
-        (plan.step_folder(10) / file).unlink()
-    write_report(plan, (10,))
-    text = (plan.results / "summary.md").read_text()
-    assert text.count(shown) == 2
-    tables = [line for line in text.splitlines() if line.startswith("|")]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {3}
 
 
 def rename(path: Path, section: str, name: str, to: str = ODD) -> None:

@@ -7,7 +7,6 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.reporting.browser import figures, opened
-from tests.reporting.conftest import command
 from tests.workflow.world import World
 
 OWN_WARNING = "cdn.tailwindcss.com should not be used in production"
@@ -17,8 +16,6 @@ OWN_WARNING = "cdn.tailwindcss.com should not be used in production"
 @pytest.fixture(scope="module")
 def report(browser: Browser, tiny_world: World) -> Path:
     del browser  # comes first, as nothing is scored where there is none
-    for stage in ("stage1", "stage2"):
-        command("figures", "--stage", stage, config=tiny_world.config)
     page = tiny_world.folder / "report.html"
     done = tiny_world.snakemake("--report", str(page))
     assert done.returncode == 0, done.stderr[-3000:]

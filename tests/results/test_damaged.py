@@ -20,7 +20,8 @@ from evaluation.reporting.terminal import bridge_table
 from evaluation.results.deltas_file import StageDeltas, StepDeltas
 from evaluation.results.probe_files import read_generations
 from evaluation.results.read import read_tier
-from evaluation.results.stage_files import Recommendation, TaskQuality, read_summary
+from evaluation.results.stage_files import Recommendation, TaskQuality
+from evaluation.results.table import read_rows
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edit_json
@@ -61,7 +62,7 @@ DETAILS: dict[str, Reader] = {
 }
 PARQUET = {**UNITS, **DETAILS}
 JSON = {**STEP_JSON, **STAGE_JSON}
-ALL = {**JSON, **PARQUET, "stage/summary.parquet": read_summary, ANSWERS: read_generations}
+ALL = {**JSON, **PARQUET, "stage/summary.parquet": read_rows, ANSWERS: read_generations}
 
 
 def place(plan: StagePlan, name: str) -> tuple[Path, Reader]:
@@ -126,7 +127,7 @@ def test_the_others_are_still_shown(plans: dict[str, StagePlan], name: str) -> N
     page = write_report(plan, STEPS).read_text()
     write_figures(plan)
     front = write_front_page(plans).read_text()
-    values = {row["step"] for row in read_summary(plan.results / "summary.parquet")}
+    values = {row["step"] for row in read_rows(plan.results / "summary.parquet")}
     assert values == {10, 20, 30, 100}
     if path.suffix == ".jsonl":
         assert "not JSON" in json.dumps(page_data(plan.results / "report.html")["flips"])

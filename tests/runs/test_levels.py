@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from evaluation.dependencies.other_runs import references, run_state
-from evaluation.dependencies.steps import TABLES
+from evaluation.dependencies.other_runs import references
 from evaluation.reporting.comparison import write_configured
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import OtherRun
 from tests.bridge.folders import edit_json, edited
-from tests.dependencies.leaving import key_now
 from tests.reporting.pages import page_data, write_report
 from tests.runs.folders import write_run
 
@@ -90,13 +88,3 @@ def test_what_has_no_line_is_said(plan: StagePlan, damage: dict[str, Any], words
     page = write_report(plan, STEPS)
     assert words in page.read_text()
     assert not any(tier == "tier3" for tier, _, _ in drawn(page))
-
-
-def test_its_results_are_part_of_what_pages_are_made_of(plan: StagePlan) -> None:
-    """Without a reference the key is what it was before there were any."""
-    bare = replace(plan, config=plan.config.model_copy(update={"runs": {}}))
-    before = key_now(TABLES, plan)
-    assert before != key_now(TABLES, bare)
-    assert run_state(folder(plan))
-    edit_json(folder(plan) / "tier3_cf.json", more=1)
-    assert key_now(TABLES, plan) != before

@@ -99,7 +99,6 @@ def watched(pristine: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("WHOLE", str(found.whole))
     monkeypatch.setattr(watch, "snakemake", stand_in)
     monkeypatch.setattr(watch, "make_pages", lambda *_: ())
-    monkeypatch.setattr(watch, "late_pages", lambda *_: [])
     monkeypatch.chdir(tmp_path)
     return found
 

@@ -135,13 +135,13 @@ def test_it_does_not_end_before_every_page_shows_what_there_is(
 ) -> None:
     """With all evaluated and a page that cannot be made it goes on trying."""
     watched.copy(10)
-    late = iter((["front page"], ["front page"], []))
-    monkeypatch.setattr(watch, "late_pages", lambda *_: next(late))
+    late = iter(([("", "no report")], [("", "no report")], []))
+    monkeypatch.setattr(watch, "make_pages", lambda *_: next(late))
     assert watched.watcher(until_step=10).watch() == 0
     said = capsys.readouterr().out
     assert "watching stage1: a check every 0.1 s" in said.splitlines()[0]
     assert "step 10 is evaluated: the end" in said.splitlines()[-1]
     assert list(late) == []
-    monkeypatch.setattr(watch, "late_pages", lambda *_: ["front page"])
+    monkeypatch.setattr(watch, "make_pages", lambda *_: [("", "no report")])
     assert watched.watcher(once=True).watch() == 1
     assert watched.watcher(until_step=10, give_up=0.0).watch() == 1

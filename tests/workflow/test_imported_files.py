@@ -52,16 +52,6 @@ def check_results(world: World, said: str) -> None:
     assert note in said + well(world.evaluation("bridge-table")).stdout
 
 
-def check_export(world: World) -> None:
-    well(world.evaluation("export", *"--format lm-eval --output shared --stage stage2".split()))
-    paths = (world.folder / "shared").glob("*-stage2-*/results_*.json")
-    tasks = {path.parent.name: json.loads(path.read_text())["configs"]["sums"] for path in paths}
-    assert {name[-2:]: one["metadata"]["inference_engine"] for name, one in tasks.items()} == {
-        "-5": "sglang 0.5",
-        "15": "vllm 0.9",
-    }
-
-
 def test_from_prompts_to_the_page(world: World) -> None:
     plan = want_answers(world, {"sums": TASK})
     well(world.snakemake("prefill"))
@@ -86,4 +76,3 @@ def test_from_prompts_to_the_page(world: World) -> None:
         assert "the next run verifies them: `snakemake stage2" in done.stdout
     done = well(world.snakemake("stage2"))
     check_results(world, done.stdout + done.stderr)
-    check_export(world)

@@ -153,6 +153,10 @@ class World:
         return run_python(command, self.folder, EVALUATION_CONFIG=str(self.config))
 
 
+REPORTS = {"all", "front_page", "report_stage1", "report_stage2", "stage1", "stage2"}
+"""Rules that every run goes through."""
+
+
 def jobs(done: subprocess.CompletedProcess[str]) -> set[str]:
     """Names of the rules that a run went through."""
     lines = (done.stdout + done.stderr).splitlines()

@@ -8,14 +8,16 @@ from snakemake.resources import Resources
 
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.places import place_of
-from evaluation.dependencies.steps import steps_of
+from evaluation.dependencies.steps import STEPS
 from evaluation.orchestration.hooks import check_targets_first, end, start
 from evaluation.orchestration.internals import Internals, value_of
-from evaluation.orchestration.rule_inputs import RuleInputs, rule_of
+from evaluation.orchestration.rule_inputs import RuleInputs
 from evaluation.orchestration.score_rules import score_rules
 from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config
-from evaluation.results.stage_files import PAGE, SUMMARY_TABLE
+from evaluation.results.stage_files import FRONT_FILES, PAGE, stage_outputs
+from evaluation.results.comparison_file import COMPARISON_FILES
+from evaluation.results.table import SUMMARY_TABLE
 from evaluation.settings.names import NAME
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.steps import RESULTS, step_of_results
@@ -77,9 +79,7 @@ def checkpoints_per_job(plan):
 
 
 # Which files the rules make.
-FRONT_PAGE = f"{CONFIG.results}/{PAGE}"
-COMPARED = rf"by_checkpoint/(?:{RESULTS})"
-CHECKPOINT = rf"{COMPARED}|bridge"
+CHECKPOINT = rf"by_checkpoint/(?:{RESULTS})|bridge"
 """Pattern of the folders, below a stage's results, that have the results of a checkpoint."""
 
 
@@ -94,32 +94,6 @@ def made(folder, step):
 def prefilled(plan):
     """Return the records of all caches that scoring a stage reads."""
     return [str(entry.record) for entry in stage_entries(plan)]
-
-
-def stage_files(plan):
-    """Return the files that the target of a stage requests."""
-    tables = [f"{plan.results}/{name}" for name in (SUMMARY_TABLE, PAGE)]
-    return [*tables, *map(str, plan.figures.values())]
-
-
-# The steps of the table that have rules of their own here; scoring has those of `score.smk`.
-STEPS_OF_CHECKPOINTS = [
-    (step, plan)
-    for step in steps_of("checkpoint", "comparison")
-    for plan in PLANS.values()
-    if step.name != "score" and step.is_wanted(plan)
-]
-STEPS_OF_STAGES = [(s, plan) for s in steps_of("stage") for plan in PLANS.values()]
-STEPS_OF_RUN = [
-    (s, PLANS) for s in steps_of("run") if s.is_wanted(next(iter(PLANS.values())))
-]
-
-
-def log_of(step, target):
-    """Return the log of a step that is made for a stage, or for the run."""
-    if step.scope == "stage":
-        return f"{target.results}/eval_logs/{step.name}.log"
-    return f"{CONFIG.results}/{rule_of(step, target)}.log"
 
 
 def option_of(folder):

@@ -1,74 +1,65 @@
-# The steps that make results from stored scores, as the table of steps (evaluation/dependencies/steps.py) has
-# them: for each checkpoint, for each stage, or once for the run. Cheap and local, except verifying answers.
+# Results from stored scores, for each checkpoint; then what shows them, for each stage and for all. Cheap and
+# local, except verifying answers.
 CAPTIONS = {
-    "tables": {
-        SUMMARY_TABLE: ("summary", "tables", {"table": "all scores and deltas"}),
-        PAGE: ("stage", "report", {"page": "verdict, curves, deltas, flips, trust"}),
-    },
-    "figures": {
-        "curves": ("curves", None, {"figure": "values over steps"}),
-        "measures": (
-            "measures",
-            None,
-            {"figure": "measures beside the headline, over steps"},
-        ),
-        "forest": ("forest", None, {"figure": "deltas against the bridge"}),
-    },
-    "comparison": {"comparison.html": ("comparison", None, {"page": "other runs"})},
-    "front": {PAGE: ("front", None, {"page": "all stages"})},
+    SUMMARY_TABLE: ("summary", "tables", {"table": "all scores and deltas"}),
+    PAGE: ("stage", "report", {"page": "verdict, curves, deltas, flips, trust"}),
+    "curves": ("curves", None, {"figure": "values over steps"}),
+    "measures": (
+        "measures",
+        None,
+        {"figure": "measures beside the headline, over steps"},
+    ),
+    "forest": ("forest", None, {"figure": "deltas against the bridge"}),
+    "comparison.html": ("comparison", None, {"page": "other runs"}),
 }
 
 
-def outputs(step, target):
-    """Return the outputs of a step: its record, and its files, captioned ones for Snakemake's report."""
-    place, captions = place_of(target), CAPTIONS.get(step.name, {})
-    files = [made(place.folder, step.name)]
-    for path in (path for paths in step.outputs(place).values() for path in paths):
-        kind, file = path.stem.rpartition("_")[2], update(str(path))
-        if found := captions.get(path.name) or captions.get(kind):
-            file = report(
-                file,
-                caption=f"../report/{found[0]}.rst",
-                category=place.plan.name if step.scope == "stage" else "overview",
-                subcategory=found[1] or path.stem.rpartition("_")[0] or None,
-                labels=found[2],
-            )
-        files.append(file)
-    return files
+def shown(path, category):
+    """Return an output of a report, captioned for Snakemake's own report if it has a caption."""
+    item, _, kind = path.stem.rpartition("_")
+    found = CAPTIONS.get(path.name) or CAPTIONS.get(kind)
+    if category == "overview" and path.name == PAGE:
+        found = ("front", None, {"page": "all stages"})
+    if not found:
+        return update(str(path))
+    return report(
+        update(str(path)),
+        caption=f"../report/{found[0]}.rst",
+        category=category,
+        subcategory=found[1] or item or None,
+        labels=found[2],
+    )
 
 
-for _step, _plan in STEPS_OF_CHECKPOINTS:
+for _plan in PLANS.values():
 
     rule:
         name:
-            f"{_step.name}_{_plan.name}"
+            f"collect_{_plan.name}"
         input:
-            lambda w, step=_step, plan=_plan: INPUTS.step(
-                step, INPUTS.at(plan, w.folder)
+            lambda w, plan=_plan: INPUTS.step(
+                STEPS["collect"], INPUTS.at(plan, w.folder)
             ),
         output:
-            made(f"{_plan.results}/{{folder}}", _step.name),
+            made(f"{_plan.results}/{{folder}}", "collect"),
         log:
-            f"{_plan.results}/eval_logs/{_step.name}/{{folder}}.log",
-        wildcard_constraints:
-            folder=CHECKPOINT if _step.scope == "checkpoint" else COMPARED,
-        localrule: not _step.takes_long(_plan)
+            f"{_plan.results}/eval_logs/collect/{{folder}}.log",
+        localrule: not STEPS["collect"].takes_long(_plan)
         conda:
             "../envs/evaluation.yaml"
-        threads: 8 if _step.takes_long(_plan) else 1
+        threads: 8 if STEPS["collect"].takes_long(_plan) else 1
         params:
             stage=_plan.name,
-            command=_step.words,
             which=lambda w: option_of(w.folder),
         shell:
             job(
-                "evaluation {params.command} --stage {params.stage} {params.which} > {log:q} 2>&1"
+                "evaluation collect --stage {params.stage} {params.which} > {log:q} 2>&1"
                 " || recorded $?"
             )
 
     set_resources(
-        f"{_step.name}_{_plan.name}",
-        resources_of(f"{_step.name}_{_plan.name}", like="verification"),
+        f"collect_{_plan.name}",
+        resources_of(f"collect_{_plan.name}", like="verification"),
     )
 
 
@@ -93,24 +84,49 @@ for _plan in PLANS.values():
             job("evaluation expect {output:q} > {log:q} 2>&1")
 
 
-for _step, _target in STEPS_OF_STAGES + STEPS_OF_RUN:
+# Reports are functions of the results: an output that each run lacks has them made at every call.
+for _plan in PLANS.values():
 
     rule:
         name:
-            rule_of(_step, _target)
+            f"report_{_plan.name}"
         input:
-            lambda w, step=_step, target=_target: INPUTS.step(step, target),
+            lambda w, plan=_plan: INPUTS.report(plan),
         output:
-            outputs(_step, _target),
+            temp(INPUTS.reported(_plan.name)),
+            [
+                shown(_plan.results / name, _plan.name)
+                for name in stage_outputs(_plan)
+            ],
         log:
-            log_of(_step, _target),
+            f"{_plan.results}/eval_logs/report.log",
         localrule: True
         conda:
             "../envs/evaluation.yaml"
         params:
-            command=_step.words,
-            which=f"--stage {_target.name}" if _step.scope == "stage" else "",
+            stage=_plan.name,
         shell:
             job(
-                "evaluation {params.command} {params.which} > {log:q} 2>&1 || recorded $?"
+                "(evaluation report --stage {params.stage} > {log:q} 2>&1 || recorded $?)"
+                " && touch {output[0]:q}"
             )
+
+
+rule front_page:
+    input:
+        [INPUTS.reported(name) for name in PLANS],
+    output:
+        temp(INPUTS.reported("")),
+        [
+            shown(Path(CONFIG.results) / name, "overview")
+            for name in (*FRONT_FILES, *(COMPARISON_FILES if CONFIG.runs else ()))
+        ],
+    log:
+        f"{CONFIG.results}/front_page.log",
+    localrule: True
+    conda:
+        "../envs/evaluation.yaml"
+    shell:
+        job(
+            "(evaluation report --front > {log:q} 2>&1 || recorded $?) && touch {output[0]:q}"
+        )

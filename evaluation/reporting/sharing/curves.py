@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from evaluation.errors import ConfigError, EvaluationError
 from evaluation.files import fingerprint
-from evaluation.results.stage_files import SUMMARY, read_summary
+from evaluation.results.table import SUMMARY, read_rows
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 
@@ -58,7 +58,7 @@ def values_of_steps(plans: Sequence[StagePlan], steps: Steps) -> list[tuple[Stag
         EvaluationError: No stage has tables yet, a table is damaged, or no stage has one of the steps.
     """
     paths = [(plan, plan.results / SUMMARY) for plan in plans]
-    known = [(plan, row) for plan, path in paths if path.exists() for row in read_summary(path)]
+    known = [(plan, row) for plan, path in paths if path.exists() for row in read_rows(path)]
     names = ", ".join(plan.name for plan in plans)
     if not known:
         raise EvaluationError(f"no tables of {names} yet; run `snakemake {plans[0].name}` first")

@@ -18,13 +18,8 @@ from evaluation.reporting.pages.curves import Series, is_logarithmic, stage_seri
 from evaluation.reporting.palette import LIGHT
 from evaluation.results.delta_rows import DeltaRow
 from evaluation.results.deltas_file import DELTAS, StageDeltas
-from evaluation.results.stage_files import (
-    RECOMMENDATION,
-    SUMMARY,
-    Recommendation,
-    chosen_among,
-    read_summary,
-)
+from evaluation.results.stage_files import RECOMMENDATION, Recommendation, chosen_among
+from evaluation.results.table import SUMMARY, read_rows
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -52,7 +47,7 @@ def write_figures(plan: StagePlan) -> list[Path]:
     Raises:
         ResultsError: The stage has no tables yet, or damaged ones.
     """
-    series, rows = stage_series(read_summary(plan.results / SUMMARY)), _deltas(plan)
+    series, rows = stage_series(read_rows(plan.results / SUMMARY)), _deltas(plan)
     for (kind, tier), path in plan.figures.items():
         deltas = [row for row in rows if row.tier == tier]
         if kind == "forest":

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from evaluation.checkpoints.config_files import configuration_file
 from evaluation.errors import ResultsError
-from evaluation.reporting.tables.values import Value, values_of
+from evaluation.reporting.tables.values import Value, position_values_of, values_of
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas, StepVerdict
 from evaluation.results.read import Results, TierResults, read_tier
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation, chosen_among
@@ -23,6 +23,7 @@ class Scored:
 
     results: Results
     values: tuple[Value, ...]
+    positions: tuple[Value, ...] = ()
 
     def tier(self, name: TierName) -> TierResults:
         """Read a tier with its per-item table anew; raise ResultsError."""
@@ -94,9 +95,12 @@ class _Reader:
                 tiers[tier] = found
         if not tiers:
             return None
-        values = tuple(values_of(Results(folder=folder, tiers=tiers)))
+        whole = Results(folder=folder, tiers=tiers)
+        values, positions = tuple(values_of(whole)), tuple(position_values_of(whole))
         light = {tier: found.light for tier, found in tiers.items()}
-        return Scored(results=Results(folder=folder, tiers=light), values=values)
+        return Scored(
+            results=Results(folder=folder, tiers=light), values=values, positions=positions
+        )
 
 
 def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:

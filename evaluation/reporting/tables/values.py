@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from evaluation.bridge.breakdowns import position_values
 from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.estimate import Estimate, mean, unknown
 from evaluation.bridge.means import weights_of_means
@@ -40,11 +41,22 @@ class Value:
     stderr: float | None = None
     chance: float | None = None
     note: str | None = None
+    position: int | None = None
 
 
 def values_of(results: Results) -> list[Value]:
     """Return all metrics of all items of a checkpoint, tier by tier, overall ones last."""
     return [value for tier in results.tiers.values() for value in _tier_values(tier)]
+
+
+def position_values_of(results: Results) -> list[Value]:
+    """Return the loss of each item at the positions of each bin, where units have it."""
+    return [
+        _value(tier.tier, name, item.group, tier.tier.headline, at.estimate, None, at.first)
+        for tier in results.tiers.values()
+        for name, item in tier.items.items()
+        for at in position_values(item.units, tier.file.sequence_length)
+    ]
 
 
 ValueRow = tuple[str, str | None, str, Estimate, float | None]
@@ -61,7 +73,13 @@ def _tier_values(tier_results: TierResults) -> list[Value]:
 
 
 def _value(
-    tier: Tier, item: str, group: str | None, metric: str, estimate: Estimate, chance: float | None
+    tier: Tier,
+    item: str,
+    group: str | None,
+    metric: str,
+    estimate: Estimate,
+    chance: float | None,
+    position: int | None = None,
 ) -> Value:
     """Return a value, with a note on the reason where it has no bounds."""
     return Value(
@@ -76,6 +94,7 @@ def _value(
         stderr=estimate.se,
         chance=chance,
         note=None if estimate.low is not None else estimate.note or "too few items",
+        position=position,
     )
 
 

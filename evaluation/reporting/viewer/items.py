@@ -13,7 +13,7 @@ from evaluation.reporting.flips.items import NOT_CACHED
 from evaluation.reporting.flips.questions import shared_start
 from evaluation.reporting.viewer.samples import Sample, has_samples, samples_of
 from evaluation.results.read import Results, TierResults, read_folder
-from evaluation.results.stage_files import SUMMARY, read_summary
+from evaluation.results.table import SUMMARY, read_rows
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.steps import results_folder
 
@@ -87,7 +87,7 @@ class ShownItem:
 def checkpoints_of(plan: StagePlan) -> list[str]:
     """Return a stage's checkpoints with results: `step_1000`, `bridge`."""
     path = plan.results / SUMMARY
-    rows = read_summary(path) if path.exists() else []
+    rows = read_rows(path) if path.exists() else []
     steps = dict.fromkeys(row["step"] for row in rows if row["role"] != BRIDGE)
     names = [results_folder(step) for step in steps]
     return names + ([BRIDGE] if plan.stage.bridge and plan.bridge_folder.is_dir() else [])

@@ -1,0 +1,86 @@
+"""Everything that shows results, made from them at every call: it has no key, and needs no record.
+
+    of a stage    bridge_deltas.json of each step, recommendation, summary, task quality, figures, page
+    of a run      the comparison with the configured `runs`, the first page
+
+Only files whose content changes are written. What failed or is missing is named on the pages.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.checkpoints.subjects import stage_steps
+from evaluation.errors import EvaluationError
+from evaluation.reporting.comparison import write_configured
+from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.pages.page import write_page
+from evaluation.reporting.pages.stage_page import stage_page
+from evaluation.reporting.table import stage_rows
+from evaluation.reporting.tables.figures import write_figures
+from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.tables.task_quality import write_quality
+from evaluation.results.comparison_file import COMPARISON_FILES
+from evaluation.results.deltas_file import DELTAS
+from evaluation.results.read import reading_once, tiers_in
+from evaluation.results.stage_files import BRIDGE_FILES, PAGE
+from evaluation.results.table import write_rows
+from evaluation.settings.plan import StagePlan
+
+Plans = Mapping[str, StagePlan]
+
+
+@reading_once()
+def report_stage(plan: StagePlan, plans: Plans) -> list[str]:
+    """Make what shows a stage; return a sentence for each step that cannot be compared with the bridge.
+
+    Raises:
+        CheckpointError: The stage has no checkpoint.
+    """
+    steps, failed = stage_steps(plan), list[str]()
+    if plan.stage.bridge is None:
+        _remove([plan.results / name for name in BRIDGE_FILES])
+        _remove([plan.step_folder(step) / DELTAS for step in steps])
+    else:
+        compared, failed = _compare(plan, steps)
+        write_stage(plan, compared, steps, failed)
+    stage = read_stage(plan, steps)
+    write_rows(plan.results, stage_rows(stage, plans))
+    write_page(plan.results / PAGE, stage_page(stage, write_quality(stage)))
+    write_figures(plan)
+    return failed
+
+
+def _compare(plan: StagePlan, steps: Sequence[int]) -> tuple[list[int], list[str]]:
+    """Write the deltas of scored steps; return these steps, and a sentence for each other scored one."""
+    compared: list[int] = []
+    failed: list[str] = []
+    for step in steps:
+        folder = plan.step_folder(step)
+        try:
+            if tiers_in(folder) and tiers_in(plan.bridge_folder):
+                write_deltas(plan, step)
+                compared.append(step)
+                continue
+        except EvaluationError as error:
+            failed.append(f"{plan.label(step)}: {error}")
+        _remove([folder / DELTAS])
+    return compared, failed
+
+
+@reading_once()
+def report_run(plans: Plans) -> list[str]:
+    """Make what shows all stages; return a sentence for each configured run that cannot be compared."""
+    config, failed = next(iter(plans.values())).config, list[str]()
+    if config.runs:
+        failed = write_configured(plans)[1]
+    else:
+        _remove([Path(config.results) / name for name in COMPARISON_FILES])
+    write_front_page(plans)
+    return failed
+
+
+def _remove(paths: Sequence[Path]) -> None:
+    """Remove files that earlier settings or results gave."""
+    for path in paths:
+        path.unlink(missing_ok=True)

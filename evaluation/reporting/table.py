@@ -1,0 +1,139 @@
+"""The long table of a stage from its results: values, each with the delta that the step's file has for it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluation.bridge.delta import OVERALL, is_mean
+from evaluation.checkpoints.config_files import configuration_file
+from evaluation.checkpoints.subjects import bridge_subject
+from evaluation.checkpoints.training import consumed_tokens
+from evaluation.errors import EvaluationError
+from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.reporting.tables.values import Value
+from evaluation.results.deltas_file import StepDeltas
+from evaluation.results.table import TABLE_COLUMNS, TableRows
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
+
+_NAMES = tuple(column.name for column in TABLE_COLUMNS)
+
+
+def stage_rows(stage: StageResults, plans: Mapping[str, StagePlan]) -> TableRows:
+    """Return the rows of a stage's table, the bridge's last, those about positions after the others."""
+    before = {"tokens_before": tokens_before(stage, plans)}
+    rows: TableRows = []
+    for step, scored in stage.steps.items():
+        content = stage.deltas.get(step)
+        about = {
+            **before,
+            "checkpoint": stage.plan.label(step),
+            "role": "step",
+            "verdict": stage.judged(step).verdict if content else None,
+            "deleted": step in stage.deleted,
+        }
+        rows += _rows(stage.plan, scored, content, about)
+    if stage.bridge is not None:
+        is_deleted = configuration_file(Path(stage.bridge.results.header.checkpoint)) is None
+        about = {**before, "checkpoint": "bridge", "role": "bridge", "deleted": is_deleted}
+        rows += _rows(stage.plan, stage.bridge, None, about)
+    return sorted(rows, key=lambda row: row["position"] is not None)
+
+
+def _rows(
+    plan: StagePlan, scored: Scored, deltas: StepDeltas | None, about: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    header = scored.results.header
+    about = {"stage": plan.name, "step": header.step, "tokens": header.consumed_tokens, **about}
+    known = dict(_by_key(deltas)) if deltas else {}
+    heads = _headlines(scored.values)
+    for value in (*scored.values, *scored.positions):
+        metric = TIERS[value.tier].metric(value.metric)
+        row = {
+            **about,
+            **vars(value),
+            "unit": metric.unit,
+            "higher_is_better": metric.higher_is_better,
+            "primary": value.position is None and _name(value) in heads,
+            **known.get((*_name(value), value.position), {}),
+        }
+        yield {name: row.get(name) for name in _NAMES}
+
+
+Name = tuple[str, str, str]
+"""Tier, item and metric."""
+
+
+def _headlines(values: Iterable[Value]) -> set[Name]:
+    """Return what the tests of a comparison are about: each item's headline, and the rates of all units."""
+    metrics: dict[tuple[str, str], list[str]] = {}
+    for value in values:
+        is_rate = TIERS[value.tier].rates
+        if value.item == OVERALL if is_rate else not is_mean(value.tier, value.item):
+            metrics.setdefault((value.tier, value.item), []).append(value.metric)
+    return {
+        (tier, item, metric)
+        for (tier, item), names in metrics.items()
+        for metric in (names if TIERS[tier].rates else [TIERS[tier].headline_of(names)])
+    }
+
+
+def _name(value: Value) -> Name:
+    return value.tier, value.item, value.metric
+
+
+Key = tuple[str, str, str, int | None]
+"""The same with the first position of a bin."""
+
+
+def _by_key(content: StepDeltas) -> Iterator[tuple[Key, dict[str, Any]]]:
+    """Yield what the table has of each delta, by tier, item, metric and position."""
+    for row in content.deltas:
+        key = row.tier, row.item, row.metric.removeprefix("delta_"), None
+        columns = {name: getattr(row, name) for name in ("delta", "p", "p_holm", "mde", "flag")}
+        yield key, {**columns, "against": row.bridge, "delta_low": row.low, "delta_high": row.high}
+    bridge = "/".join(Path(content.bridge.path).parts[-2:])
+    for bin_row in content.by_position:
+        columns = {"delta": bin_row.delta, "delta_low": bin_row.low, "delta_high": bin_row.high}
+        at = bin_row.tier, bin_row.item, TIERS[bin_row.tier].headline, bin_row.first
+        yield at, {**columns, "against": bridge}
+
+
+def tokens_before(stage: StageResults, plans: Mapping[str, StagePlan]) -> int | None:
+    """Return the tokens that were trained on before the stage; None where a checkpoint does not tell.
+
+    Where the stage's checkpoints count on from the bridge's step and tokens, these are the tokens before
+    the bridge's stage.
+    """
+    bridge = stage.bridge.results.header if stage.bridge else None
+    if stage.plan.stage.bridge is None:
+        return 0
+    if bridge is None or bridge.consumed_tokens is None:
+        return None
+    headers = [scored.results.header for scored in stage.steps.values()]
+    counts_on = bool(headers) and all(
+        (header.step or 0) > (bridge.step or 0)
+        and (header.consumed_tokens or 0) > (bridge.consumed_tokens or 0)
+        for header in headers
+    )
+    earlier = _tokens_before_bridge(stage.plan, plans, seen=(stage.plan.name,))
+    if earlier is None:
+        return None
+    return earlier if counts_on else earlier + bridge.consumed_tokens
+
+
+def _tokens_before_bridge(
+    plan: StagePlan, plans: Mapping[str, StagePlan], seen: tuple[str, ...]
+) -> int | None:
+    """Return the tokens before the stage that a stage's bridge belongs to, by what checkpoints tell."""
+    owner = plan.stage.bridge.stage if plan.stage.bridge else None
+    if owner is None or owner not in plans or owner in seen:
+        return 0
+    if plans[owner].stage.bridge is None:
+        return 0
+    try:
+        tokens = consumed_tokens(bridge_subject(plans[owner], plans).checkpoint)
+    except (EvaluationError, OSError):
+        return None
+    earlier = _tokens_before_bridge(plans[owner], plans, (*seen, owner))
+    return None if tokens is None or earlier is None else earlier + tokens
