@@ -20,10 +20,7 @@ SETTLE_SECONDS = 0.5
 def check_complete(checkpoint: Checkpoint) -> None:
     """Check that every parameter exists in its shape, and that none is being written.
 
-    Raises:
-        IncompleteCheckpoint: A part is missing, or is still being written.
-        CheckpointError: Files do not fit the configuration.
-        UnsupportedCheckpoint: No class in transformers represents the model.
+    Raises IncompleteCheckpoint, or CheckpointError if files do not fit the configuration.
     """
     if checkpoint.kind == "nanotron":
         complete_parameters(checkpoint)
@@ -53,9 +50,7 @@ def check_unchanged(checkpoint: Checkpoint) -> None:
 def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, TensorSource]]:
     """Return a complete Nanotron checkpoint's parameters by name, with the places of their rows.
 
-    Raises:
-        IncompleteCheckpoint: A parameter is missing, or is still being written.
-        CheckpointError: The configuration has no such parameter, or gives it another shape.
+    Raises as `check_complete`.
     """
     model, parameters = checkpoint.architecture, checkpoint.parameters
     if model.layers > len(parameters):  # before anything is allocated for each layer

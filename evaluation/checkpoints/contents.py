@@ -7,7 +7,6 @@ decide only when a file is read again.
 
 import contextlib
 import json
-import logging
 import os
 import time
 from collections.abc import Mapping
@@ -22,8 +21,6 @@ from evaluation.checkpoints.format import Checkpoint
 from evaluation.errors import IncompleteCheckpoint
 from evaluation.files import fingerprint, write_json
 
-log = logging.getLogger(__name__)
-
 _PART_BYTES = 64 << 20
 """Bytes that one thread reads as one task; a file's hash is that of the hashes of its parts."""
 _CHUNK_BYTES = 4 << 20
@@ -37,11 +34,7 @@ coarse, so another write may leave the same times."""
 
 
 class Contents:
-    """Hashes of checkpoints' weight files, remembered below the results.
-
-    Args:
-        results: Folder of the results; None: nothing is remembered.
-    """
+    """Hashes of checkpoints' weight files, remembered below the results, if these are given."""
 
     def __init__(self, results: Path | None = None) -> None:
         self._folder = results and results / ".made" / "contents"
@@ -63,10 +56,10 @@ class Contents:
         """Return the hash of each file by its name, and remember those that had to be computed."""
         memory = self._folder and self._folder / f"{fingerprint(os.path.realpath(folder))}.json"
         now = {name: _status(path) for name, path in files.items()}
-        kept = _remembered(memory) if memory else {}
-        hashes = {
-            name: kept[name][1] for name in now if name in kept and kept[name][0] == now[name]
-        }
+        kept: dict[str, Any] = {}  # pairs of status and hash
+        with contextlib.suppress(OSError, ValueError):
+            kept = json.loads(memory.read_text(encoding="utf-8")) if memory else {}
+        hashes = {n: kept[n][1] for n in now if n in kept and kept[n][0] == now[n]}
         unread = {name: path for name, path in files.items() if name not in hashes}
         began = time.time()
         hashes |= _hashes_of(unread)
@@ -74,13 +67,11 @@ class Contents:
             raise IncompleteCheckpoint(
                 f"{changed[0]}: changed while it was read; rerun when its writer has finished"
             )
-        latest = (began - _SETTLED_SECONDS) * 1e9
         if unread and memory:
+            latest = (began - _SETTLED_SECONDS) * 1e9
             settled = {n: (s, hashes[n]) for n, s in now.items() if max(s[1], s[2]) < latest}
-            try:
+            with contextlib.suppress(OSError):  # where this user may not write, all are read again
                 write_json(memory, settled)
-            except OSError as error:
-                log.warning("%s: hashes of weights cannot be kept: %s", memory, error.strerror)
         return hashes
 
 
@@ -88,13 +79,6 @@ def _status(path: Path) -> list[int]:
     """Return a file's size, times and inode, which differ after the file was changed."""
     status = path.stat()
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-
-
-def _remembered(memory: Path) -> dict[str, Any]:
-    """Return pairs of status and hash by name; none where the file is missing."""
-    with contextlib.suppress(OSError, ValueError):
-        return dict(json.loads(memory.read_text(encoding="utf-8")))
-    return {}
 
 
 def _hashes_of(files: Mapping[str, Path]) -> dict[str, str]:

@@ -135,7 +135,7 @@ def _open_nanotron(
 ) -> Checkpoint:
     text = texts.get("config.yaml")
     training = None if text is None else parse_training(folder / "config.yaml", text)
-    model_config = _model_config(folder, texts.get("model_config.json"), training)
+    model_config = _model_config(folder, texts, training)
     trained_mup = training.use_mup if training else use_mup
     if use_mup not in (None, trained_mup):
         raise CheckpointError(
@@ -168,7 +168,7 @@ def _open_huggingface(folder: Path, texts: Mapping[str, str], state: State) -> C
     check_rope(config, folder / "config.json")
     headers = read_folder_headers(folder)
     dtypes = {entry.dtype for header in headers for entry in header.tensors.values()}
-    supported = dtypes & TORCH_NAMES.keys()
+    supported = [name for dtype, name in TORCH_NAMES.items() if dtype in dtypes]
     if not supported:
         raise UnsupportedCheckpoint(
             f"{folder}: its tensors are {sorted(dtypes)}; only {sorted(TORCH_NAMES)} can be read"
@@ -182,15 +182,17 @@ def _open_huggingface(folder: Path, texts: Mapping[str, str], state: State) -> C
         texts=texts,
         headers=tuple(headers),
         vocab_size=_vocab_size(text_config(config), folder),
-        dtype=TORCH_NAMES[min(supported, key=list(TORCH_NAMES).index)],
+        dtype=supported[0],
     )
 
 
-def _model_config(folder: Path, text: str | None, training: Training | None) -> dict[str, Any]:
-    """Return model_config.json, of which `text` is the text, or without it that part of config.yaml."""
+def _model_config(
+    folder: Path, texts: Mapping[str, str], training: Training | None
+) -> dict[str, Any]:
+    """Return model_config.json, or without it that part of config.yaml."""
     path = folder / "model_config.json"
-    if text is not None:
-        return read_table(path, text)
+    if path.name in texts:
+        return read_table(path, texts[path.name])
     if training and training.described is not None:
         return training.described
     if training or (folder / "model").is_dir():

@@ -5,6 +5,7 @@ because another program could load it.
 """
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,16 +98,12 @@ def read_folder_headers(folder: Path) -> list[Header]:
 
 def _weight_map(path: Path) -> dict[str, str]:
     places: Any = read_table(path).get("weight_map")
-    if not isinstance(places, dict) or not places or not all(map(_is_file_name, places.values())):
+    names = places.values() if isinstance(places, dict) else ()
+    if not names or not all(isinstance(n, str) and re.fullmatch(r"[^/\0]+\.\w+", n) for n in names):
         raise CheckpointError(
             f"{path}: its `weight_map` is not a table of file names; download it again"
         )
-    return places
-
-
-def _is_file_name(name: Any) -> bool:
-    """Return whether the name is one of a file directly in the folder."""
-    return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & {"/", "\0"}
+    return dict(places)
 
 
 def weight_files(checkpoint: Path) -> list[Path]:

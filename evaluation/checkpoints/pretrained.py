@@ -1,10 +1,6 @@
 """Load Hugging Face folders by transformers, and turn its many kinds of errors into one sentence each."""
 
 import contextlib
-import inspect
-import logging
-import re
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +25,6 @@ from evaluation.processes import is_out_of_memory
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-log = logging.getLogger(__name__)
-
-_MODELS = "transformers.models."
-_WRITTEN = re.compile(r"_|rope_|is_\w+_config$|(?:auto_map|torch_dtype|transformers_version)$")
-"""Keys that transformers or converters to its format write, and that no model reads."""
 
 _REFUSALS = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError, OSError,
@@ -68,7 +58,6 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
         )
     _check_report(checkpoint, model, report)
     _check_values(checkpoint, model)
-    _drop_unknown_keys(checkpoint, model)
     return model
 
 
@@ -133,25 +122,6 @@ def _check_values(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
             )
 
 
-def _drop_unknown_keys(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Warn of keys that the model's code does not name; remove those that vLLM would apply."""
-    config, config_class = model.config, type(model.config)
-    names = {kind.__module__ for kind in (*config_class.__mro__, *type(model).__mro__)}
-    sources = [inspect.getsource(sys.modules[n]) for n in names if n.startswith(_MODELS)]
-    words = {word for source in sources for word in re.findall(r"\w+", source)}
-    keys = [key for key, value in checkpoint.model_config.items() if value]
-    known = [
-        key for key in keys if _WRITTEN.match(key) or key in words or hasattr(config_class, key)
-    ]
-    if unknown := [key for key in keys if key not in known]:
-        log.warning(
-            "%s: %s does not have %s and ignores it; correct `model_type` if the model uses it",
-            checkpoint.path / "config.json", config_class.__name__, ", ".join(unknown)[:300],
-        )  # fmt: skip
-    for key in {"sliding_window", "layer_types"} & {*unknown} & vars(config).keys():
-        delattr(config, key)
-
-
 def _check_whole_model(checkpoint: Checkpoint) -> None:
     """Raise UnsupportedCheckpoint for a quantized model, an adapter, and weights of another file."""
     adapter, file = checkpoint.path / "adapter_config.json", checkpoint.weights[0].name
@@ -171,17 +141,17 @@ def _check_whole_model(checkpoint: Checkpoint) -> None:
 
 def _check_report(checkpoint: Checkpoint, model: "PreTrainedModel", report: dict[str, Any]) -> None:
     """Raise CheckpointError if the files and the model's class do not match tensor by tensor."""
-    unexpected = {name for name in report["unexpected_keys"] if "rotary_emb" not in name}
     stored = {n: e.dtype for header in checkpoint.headers for n, e in header.tensors.items()}
-    other = {n for n, _ in model.named_parameters() if stored.get(n, "F32") not in TORCH_NAMES}
-    for problem, names in (
-        (f"has another dtype than {', '.join(TORCH_NAMES)} for", other),
-        ("has no", report["missing_keys"]),
-        ("has another shape for", report["mismatched_keys"]),
-        ("has tensors that its class does not have:", unexpected),
-    ):
-        if names:
-            raise CheckpointError(
-                f"{checkpoint.path}: {problem} {first_few(sorted(map(str, names)))}; its config.json and "
-                "its weights are of different models"
-            )
+    other = [n for n, _ in model.named_parameters() if stored.get(n, "F32") not in TORCH_NAMES]
+    unexpected = [name for name in report["unexpected_keys"] if "rotary_emb" not in name]
+    problems = {
+        f"has another dtype than {', '.join(TORCH_NAMES)} for": other,
+        "has no": report["missing_keys"],
+        "has another shape for": report["mismatched_keys"],
+        "has tensors that its class does not have:": unexpected,
+    }
+    for problem in filter(problems.get, problems):
+        raise CheckpointError(
+            f"{checkpoint.path}: {problem} {first_few(sorted(map(str, problems[problem])))}; its config.json "
+            "and its weights are of different models"
+        )

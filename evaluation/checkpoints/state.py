@@ -1,9 +1,7 @@
 """Describe the state of a checkpoint's files by names, sizes, times and inodes; no file is opened.
 
 A different state shows that a job has to look at the content again (`contents`), never what it is.
-
-Scores depend on configurations and weights, wherever links lead to now, and not on optimizer states
-or other files. Only the check that nothing writes to a checkpoint looks at all files.
+Only configurations and weights count, wherever links lead to now.
 """
 
 import hashlib

@@ -70,15 +70,13 @@ def find_steps(
         on_disk = _steps_on_disk(folder, steps)
     if isinstance(steps, tuple):
         return steps
-    if not listed and not folder.is_dir():
-        raise CheckpointError(f"{folder}: no such folder to find steps in; list `steps` instead")
     requested = tuple(sorted(step for step in on_disk if is_requested(step, steps)))
     if not requested:
         of = f" that is a multiple of {steps.every}" if isinstance(steps, StepInterval) else ""
-        seen = first_few(sorted(path.name for path in folder.iterdir())) if not listed else ""
+        seen = first_few([*sorted(p.name for p in folder.glob("*")), "no other folder"])
         raise CheckpointError(
-            f"{folder}: holds no step{of}, but {seen or 'nothing'}; check `checkpoints` and `steps`, "
-            f"{_LISTED}"
+            f"{folder}: no such folder, or it holds no step{of}, but {seen}; check `checkpoints` and "
+            f"`steps`, {_LISTED}"
         )
     return requested
 

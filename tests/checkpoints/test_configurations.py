@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-from evaluation.__main__ import main
 from evaluation.checkpoints.agreement import check_agreement
 from evaluation.checkpoints.architecture import parse_architecture
 from evaluation.checkpoints.contents import Contents
@@ -109,16 +108,3 @@ def test_agreement_is_assumed_only_where_the_stage_says_so(
     ):
         check_agreement(plan(tmp_path), checkpoint)
     check_agreement(plan(tmp_path, False), checkpoint)
-
-
-def test_commands_are_told_by_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    make_checkpoint(tmp_path / "7", llama(), training=None)
-    requests = tmp_path / "r.jsonl"
-    requests.write_text('{"context_tokens": [1], "continuation_tokens": [2]}\n')
-    files = ["--requests", str(requests), "--output", str(tmp_path / "out.jsonl")]
-    score = ["loglikelihood", str(tmp_path / "7"), *files]
-    for command in (["inspect", str(tmp_path / "7")], score):
-        assert main(command) == 1
-        assert "--no-use-mup" in capsys.readouterr().err
-        for said in ("--use-mup", "--no-use-mup"):
-            assert main([*command, said]) == 0

@@ -128,22 +128,3 @@ def test_mixed_dtypes_lose_nothing(tmp_path: Path) -> None:
     model = load_model(open_checkpoint(tmp_path / "7"))
     assert {value.dtype for value in model.parameters()} == {torch.float32}
     check_logits(tmp_path / "7", tensors, llama())
-
-
-def test_model_only_evaluates(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "7", llama(tie_word_embeddings=True))
-    model = load_model(open_checkpoint(tmp_path / "7"))
-    assert not model.training
-    assert not any(value.requires_grad for value in model.parameters())
-    assert model.lm_head.weight is model.model.embed_tokens.weight
-    assert all(not value.is_meta for value in (*model.parameters(), *model.buffers()))
-    assert model.config._attn_implementation == "sdpa"
-    assert model.generation_config.eos_token_id is None
-
-
-def test_frequencies_are_those_of_a_model_built_the_usual_way(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "7", qwen2(rope_seq_len_interpolation_factor=4.0))
-    model = load_model(open_checkpoint(tmp_path / "7"), dtype=torch.bfloat16)
-    usual = type(model)(model.config)
-    assert torch.equal(model.model.rotary_emb.inv_freq, usual.model.rotary_emb.inv_freq)
-    assert model.model.rotary_emb.inv_freq.dtype == torch.float32

@@ -6,13 +6,11 @@ from typing import Any
 import pytest
 import torch
 
-from demo.nanotron_writer import import_hf
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.checkpoints.merge import write_mean
 from evaluation.errors import CheckpointError
-from tests.checkpoints.huggingface import save_model
 from tests.checkpoints.nanotron import (
     TRAINING,
     Config,
@@ -82,22 +80,6 @@ def test_it_computes_what_the_averaged_weights_compute(
     assert float((found - expected).norm() / expected.norm()) < 1e-5
     last = forward(tensors[-1], config, IDS, mup=training is MUP)
     assert float((found - last).norm() / last.norm()) > 0.1
-
-
-def test_two_dtypes_are_saved_in_one_that_holds_both(tmp_path: Path) -> None:
-    for name, dtype in (("a", torch.float16), ("b", torch.bfloat16)):
-        make_checkpoint(tmp_path / name, llama(), dtype=dtype)
-    write_mean([tmp_path / "a", tmp_path / "b"], [1, 1], tmp_path / "out")
-    assert open_checkpoint(tmp_path / "out").dtype == "float32"
-
-
-def test_a_hugging_face_folder_is_averaged_like_nanotron_s(tmp_path: Path) -> None:
-    model = save_model(tmp_path / "hf")
-    import_hf(tmp_path / "hf", tmp_path / "c", step=5)
-    write_mean([tmp_path / "c" / "5", tmp_path / "hf"], [1, 3], tmp_path / "out")
-    ours = weights_of(tmp_path / "out")
-    for name, value in model.named_parameters():
-        assert torch.equal(ours[name], value)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,6 @@ def ended(
         ({k: v for k, v in llama().items() if "rope" not in k}, {}),  # as before those keys
         (llama(tie_word_embeddings=True), {"training": MUP, "tp": 2}),
         (qwen2(attention_bias=True, sliding_window_size=3), {"tp": 2, "pp": 2}),
-        (qwen2(_attn_implementation="llama3_ring_attention", ring_attn_heads_k_stride=1), {}),
         (qwen2(moe_config=moe()), {}),
     ],
 )
@@ -75,23 +74,10 @@ def test_what_differs_ends_with_exit_1(tmp_path: Path, capsys: pytest.CaptureFix
     assert "more than the tolerance of 0.05" in found.out
 
 
-@pytest.mark.parametrize(
-    ("act", "told"),
-    [
-        ("die", "exit code 9"),
-        ("hang", "timed out"),
-        ("rubbish", "not a sound safetensors file"),
-        ("nan", "NaN or infinite"),
-    ],
-)
+@pytest.mark.parametrize(("act", "told"), [("die", "exit code 9"), ("nan", "NaN or infinite")])
 def test_what_goes_wrong_over_there_is_a_sentence(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    act: str,
-    told: str,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], act: str, told: str
 ) -> None:
-    monkeypatch.setattr(verify, "_SECONDS", 3 if act == "hang" else 600)
     found = ended(capsys, tmp_path, act)
     found.check(1, told)
     assert found.err.count("\n") == 1

@@ -114,16 +114,6 @@ def test_random_shards_merge_to_the_whole(
     assert torch.equal(results["v"], whole[-head:])
 
 
-def test_transposed_targets(tmp_path: Path) -> None:
-    whole = torch.arange(7 * 3 * 5, dtype=torch.float32).view(7, 3, 5)
-    write_shards(tmp_path, whole, [((0, 7), (0, 3), (0, 5))], [0], 1)
-    shard = read_parameters(tmp_path)["model.x.weight"].shards[0]
-    result = torch.nn.Parameter(torch.full((7, 5, 3), torch.nan), False)
-    source = TensorSource((7, 3, 5), (Target("t", 0, 7, transposed=True),))
-    load_weights([(shard, source)], {"t": result})
-    assert torch.equal(result, whole.transpose(1, 2))
-
-
 def test_open_and_negative_slices(tmp_path: Path) -> None:
     boxes: list[Slices] = [((0, 2), (0, 4)), ((2, 6), (0, 4))]
     write_shards(tmp_path, torch.ones(6, 4), boxes, [0, 1], 2)

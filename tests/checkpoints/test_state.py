@@ -1,4 +1,4 @@
-"""When a checkpoint is another one, or no longer whole, by its files alone."""
+"""When a checkpoint's files look otherwise, when it is another one, and what is read again."""
 
 import json
 import os
@@ -7,12 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
+from evaluation.checkpoints import contents
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
-from evaluation.checkpoints.state import checkpoint_state, folder_state, is_left_of
+from evaluation.checkpoints.state import checkpoint_state, is_left_of
+from evaluation.errors import IncompleteCheckpoint
+from evaluation.files import write_text
+from tests.checkpoints.damage import norm
 from tests.checkpoints.huggingface import save_model
 from tests.checkpoints.nanotron import llama, make_checkpoint
+from tests.checkpoints.nanotron import rewrite as write_again
 
 
 def rewrite(path: Path, after: int = 1) -> None:
@@ -35,89 +41,122 @@ def shard(folder: Path) -> Path:
     return sorted(folder.rglob("*.safetensors"))[-1]
 
 
-def make_nanotron(folder: Path) -> None:
-    make_checkpoint(folder, llama())
+def copy(folder: Path) -> None:
+    shutil.copytree(folder, folder.with_name("20"))
+    shutil.rmtree(folder)
+    folder.with_name("20").rename(folder)
 
 
-def make_huggingface(folder: Path) -> None:
-    """With two shards and an index."""
-    save_model(folder).save_pretrained(folder, max_shard_size="60KB")
-    (folder / "model.safetensors").unlink()
+def another_folder(folder: Path) -> None:
+    """A link that leads to files of equal names, sizes and times now."""
+    shutil.copytree(folder / "model", folder.with_name("b"))
+    for path in folder.with_name("b").rglob("*.safetensors"):
+        rewrite(path, after=0)
+    shutil.rmtree(folder / "model")
+    (folder / "model").symlink_to(folder.with_name("b"))
 
 
-CHANGES: dict[str, Callable[[Path], object]] = {
-    "a shard rewritten in place": lambda f: rewrite(shard(f)),
-    "a shard replaced, its size and time kept": lambda f: replace(shard(f)),
-    "a shard that came": lambda f: shutil.copy2(shard(f), shard(f).with_name("z.safetensors")),
-    "a configuration rewritten": lambda f: rewrite(next(f.glob("*config.json"))),
-}
+CHANGES: dict[str, tuple[bool, bool, Callable[[Path], object]]] = {
+    "an optimizer's state": (False, False, lambda f: write_text(f / "optimizer/a.safetensors", "1")),
+    "a note": (False, False, lambda f: write_text(f / "README.md", "1")),
+    "touched": (True, False, lambda f: shard(f).touch()),
+    "copied": (True, False, copy),
+    "a bit, all times kept": (True, True, lambda f: rewrite(shard(f), after=0)),
+    "another file of its time": (True, True, lambda f: replace(shard(f))),
+    "a tensor": (True, True, lambda f: write_again(norm(f), torch.zeros(32))),
+    "a configuration": (True, True, lambda f: write_text(f / "config.yaml",
+        (f / "config.yaml").read_text() + "a: 1\n")),
+    "a link to another": (True, True, another_folder),
+    "a file that is deleted": (False, True, lambda f: norm(f).unlink()),
+}  # fmt: skip
+"""Whether the state shows a change, whether it is another checkpoint, and what is done."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    make_checkpoint(tmp_path / "10", llama())
+    return tmp_path / "10"
+
+
+def identity(folder: Path, results: Path | None = None) -> str:
+    return Contents(results).identity(open_checkpoint(folder))
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files that are read completely; files count as settled at once."""
+    names: list[str] = []
+    digest = contents._digest
+
+    def noting(path: Path, start: int) -> bytes:
+        names.append(path.name)
+        return digest(path, start)
+
+    monkeypatch.setattr(contents, "_digest", noting)
+    monkeypatch.setattr(contents, "_SETTLED_SECONDS", -1.0)
+    return names
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("make", [make_nanotron, make_huggingface])
-def test_another_one(tmp_path: Path, make: Callable[[Path], object], change: str) -> None:
-    folder = tmp_path / "10"
-    make(folder)
-    before = checkpoint_state(folder)
-    assert checkpoint_state(folder) == before
-    CHANGES[change](folder)
-    assert not is_left_of(checkpoint_state(folder), json.loads(json.dumps(before)))
+@pytest.mark.usefixtures("read")
+def test_what_a_change_is(folder: Path, tmp_path: Path, change: str) -> None:
+    """Remembered hashes change nothing about it."""
+    is_seen, is_other, act = CHANGES[change]
+    state, before = checkpoint_state(folder), identity(folder)
+    assert identity(folder, tmp_path / "results") == before
+    act(folder)
+    assert is_left_of(checkpoint_state(folder), json.loads(json.dumps(state))) == (not is_seen)
+    assert (identity(folder, tmp_path / "results") != before) == is_other
+    assert (identity(folder) != before) == is_other
 
 
-@pytest.mark.parametrize("link", ["ckpts", "ckpts/10", "ckpts/10/model"])
-def test_a_link_that_leads_elsewhere_now(tmp_path: Path, link: str) -> None:
-    """To files of equal names, sizes and times; the scores of the one are not the other's."""
-    for name in "ab":
-        make_checkpoint(tmp_path / name / "ckpts/10", llama())
-    shutil.rmtree(tmp_path / "b")
-    shutil.copytree(tmp_path / "a", tmp_path / "b")  # times and all
-    for path in (tmp_path / "b").rglob("*.safetensors"):
-        rewrite(path, after=0)
-    shutil.copytree(tmp_path / "a", tmp_path / "now")
-    seen = []
-    for name in "ab":
-        place = tmp_path / "now" / link
-        place.unlink() if place.is_symlink() else shutil.rmtree(place)
-        place.symlink_to(tmp_path / name / link)
-        folder = tmp_path / "now/ckpts/10"
-        seen.append((checkpoint_state(folder), Contents().identity(open_checkpoint(folder))))
-    assert not is_left_of(seen[1][0], seen[0][0])
-    assert seen[0][1] != seen[1][1]
-
-
-def test_what_decides_no_score(tmp_path: Path) -> None:
-    folder = tmp_path / "10"
-    make_checkpoint(folder, llama())
-    before = checkpoint_state(folder)
-    (folder / "optimizer").mkdir()
-    (folder / "optimizer/state.safetensors").write_bytes(b"1")
-    (folder / "checkpoint_metadata.json").write_text("{}")
-    (folder / "README.md").write_text("read")
-    assert checkpoint_state(folder) == before
-    assert checkpoint_state(tmp_path / "none") == ()
-
-
-def test_deleted_file_by_file(tmp_path: Path) -> None:
-    """What is left is still of the checkpoint that was scored; half of it at another time is not."""
-    folder = tmp_path / "10"
-    make_checkpoint(folder, llama())
-    before = checkpoint_state(folder)
-    for path in sorted(folder.rglob("*.*")):
-        path.unlink()
-        assert is_left_of(checkpoint_state(folder), before)
-    assert checkpoint_state(folder) == ()
-    assert not is_left_of(("0",), before)
+def test_a_hugging_face_folder(tmp_path: Path) -> None:
+    save_model(tmp_path).save_pretrained(tmp_path, max_shard_size="60KB")
+    (tmp_path / "model.safetensors").unlink()
+    state, before = checkpoint_state(tmp_path), identity(tmp_path)
+    rewrite(shard(tmp_path), after=0)
+    assert not is_left_of(checkpoint_state(tmp_path), state)
+    assert identity(tmp_path) != before
     assert not is_left_of(("0",), None)
 
 
-def test_links_to_everything(tmp_path: Path) -> None:
-    """Links are not followed out of a checkpoint, nor in circles, and any look ends."""
-    folder = tmp_path / "10"
-    make_checkpoint(folder, llama())
-    before, whole = checkpoint_state(folder), folder_state(folder)
+def test_only_what_may_have_changed_is_read_again(
+    folder: Path, tmp_path: Path, read: list[str]
+) -> None:
+    first = identity(folder, tmp_path)
+    assert len(read) == len(list(folder.rglob("*.safetensors")))
+    read.clear()
+    assert identity(folder, tmp_path) == first
+    assert read == []
+    norm(folder).touch()
+    assert identity(folder, tmp_path) == first
+    assert read == [norm(folder).name]
+
+
+def test_a_file_that_has_just_been_written_is_not_remembered(folder: Path, tmp_path: Path) -> None:
+    """Another write may leave the same times."""
+    first = identity(folder, tmp_path)
+    rewrite(norm(folder), after=0)
+    assert identity(folder, tmp_path) != first
+
+
+def test_a_file_that_changes_while_it_is_read(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = contents._digest
+
+    def writing(path: Path, start: int) -> bytes:
+        rewrite(path)
+        return digest(path, start)
+
+    monkeypatch.setattr(contents, "_digest", writing)
+    with pytest.raises(IncompleteCheckpoint, match="changed while it was read"):
+        identity(folder, tmp_path)
+
+
+def test_links_are_not_followed_in_circles(folder: Path) -> None:
+    before = checkpoint_state(folder)
     for name in ("model/all", "optimizer"):
         (folder / name).symlink_to("/")
-    (folder / "processes").symlink_to("/proc")
     (folder / "model/circle").symlink_to(folder)
     assert checkpoint_state(folder) == before
-    assert folder_state(folder) not in (whole, "")

@@ -98,14 +98,12 @@ class Qwen2(Llama):
         Packed projections always use flash attention, of w tokens. Before them, flex attention had one
         more, some of its masks and sdpa had no window, and flash attention was called by transformers.
         """
-        window = self.sliding_window_size
-        if window is None or self.is_packed is True:
-            return window
-        if self.kernel == "flex_attention":
-            return None if self.flex_mask in ("causal", "document") else window + 1
-        if self.kernel == "sdpa":
+        window, kernel = self.sliding_window_size, None if self.is_packed is True else self.kernel
+        if window is None or kernel == "sdpa":
             return None
-        if self.kernel == "flash_attention_2":
+        if kernel == "flex_attention":
+            return None if self.flex_mask in ("causal", "document") else window + 1
+        if kernel == "flash_attention_2":
             _note_window(window)
         return window
 
@@ -153,11 +151,11 @@ class Qwen2(Llama):
             "mlp_only_layers": [n for n in range(self.layers) if not experts.are_in(n)],
             "use_sliding_window": False,
         }
+        shared = ("_gate", ".gate_proj", ".up_proj", ".down_proj")
         zeros = frozenset(
             f"model.layers.{layer}.mlp.shared_expert{part}.weight"
             for layer in range(self.layers)
-            for part in ("_gate", ".gate_proj", ".up_proj", ".down_proj")
-            if experts.are_in(layer) and experts.shared_size is None
+            for part in (shared if experts.are_in(layer) and experts.shared_size is None else ())
         )
         return TransformersModel(class_name="Qwen2MoeForCausalLM", config=config, zeros=zeros)
 
@@ -166,19 +164,20 @@ class Qwen2(Llama):
         experts, hidden = self.moe_config, self.hidden_size
         if experts is None or not experts.are_in(layer):
             return super().feed_forward(layer, ours, theirs)
-        number, size, shared = experts.num_experts, experts.moe_intermediate_size, "shared_expert"
+        number, size, merged = experts.num_experts, experts.moe_intermediate_size, "experts.merged"
+        up, down = (number, hidden, 2 * size), (number, size, hidden)
         sources = {
             f"{ours}.router.weight": whole_tensor(f"{theirs}.gate.weight", (number, hidden)),
-            f"{ours}.experts.merged_gate_up_proj": whole_tensor(
-                f"{theirs}.experts.gate_up_proj", (number, hidden, 2 * size), transposed=True
+            f"{ours}.{merged}_gate_up_proj": whole_tensor(
+                f"{theirs}.experts.gate_up_proj", up, transposed=True
             ),
-            f"{ours}.experts.merged_down_proj": whole_tensor(
-                f"{theirs}.experts.down_proj", (number, size, hidden), transposed=True
+            f"{ours}.{merged}_down_proj": whole_tensor(
+                f"{theirs}.experts.down_proj", down, transposed=True
             ),
         }
         if experts.shared_size is not None:
+            shared, gate = "shared_expert", "shared_expert_gate.weight"
             sources |= gated(f"{ours}.{shared}", f"{theirs}.{shared}", hidden, experts.shared_size)
-            gate = f"{shared}_gate.weight"
             sources[f"{ours}.{gate}"] = whole_tensor(f"{theirs}.{gate}", (1, hidden))
         return sources
 
