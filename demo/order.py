@@ -8,16 +8,14 @@ the least noise must be the recommended one, or the least bad.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from demo.ladder import LADDER
-from evaluation.bridge.delta import OVERALL, headline_delta
 from evaluation.errors import EvaluationError
-from evaluation.results.delta_rows import DeltaRow
-from evaluation.results.deltas_file import DELTAS, StageDeltas
-from evaluation.results.stage_files import RECOMMENDATION, Recommendation
+from evaluation.results.table import SUMMARY, TableRows, read_rows
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
@@ -26,41 +24,35 @@ NOISE = {(rung.stage, rung.step): rung.noise for rung in LADDER}
 
 
 def disagreements(plan: StagePlan) -> list[str]:
-    """What a stage's results say against the known order; empty if nothing does.
-
-    Raises:
-        ResultsError: the stage has not been compared with its bridge yet.
-    """
+    """Return what a stage's results say against the known order; raise ResultsError where there are none."""
     bridge = plan.stage.bridge
     if bridge is None or bridge.stage is None or bridge.step is None:
         return []
-    content = StageDeltas.read(plan.results / DELTAS)
+    rows = [row for row in read_rows(plan.results / SUMMARY) if row["role"] == "step"]
     noise = {step: amount for (stage, step), amount in NOISE.items() if stage == plan.name}
     found = []
-    for entry in content.verdicts:
-        name = f"{plan.name} step {entry.step}"
-        is_better = noise[entry.step] < NOISE[bridge.stage, bridge.step]
-        own = [delta for delta in content.deltas if delta.step == entry.step]
-        found += [f"{name}: {said}" for said in _against(own, is_better)]
-        if not is_better and entry.verdict != "not met":
-            found.append(f"{name}: a planted regression is {entry.verdict}")
-    best = min(noise, key=lambda step: noise[step])
-    advice = Recommendation.read(plan.results / RECOMMENDATION)
-    advised = advice.step
-    if advised != best:
-        named = "nothing" if advised is None else f"step {advised}"
-        found.append(f"{plan.name}: {named} is named, not step {best}, which has the least noise")
+    for step, amount in noise.items():
+        is_better = amount < NOISE[bridge.stage, bridge.step]
+        own = [row for row in rows if row["step"] == step]
+        found += [f"{plan.name} step {step}: {said}" for said in _against(own, is_better)]
+    advice = json.loads((plan.results / "recommendation.json").read_text(encoding="utf-8"))
+    if advice["step"] != (best := min(noise, key=lambda step: noise[step])):
+        found.append(
+            f"{plan.name}: {advice['step']} is named, not {best}, which has the least noise"
+        )
     return found
 
 
-def _against(deltas: list[DeltaRow], is_better: bool) -> Iterator[str]:
+def _against(rows: TableRows, is_better: bool) -> Iterator[str]:
     wanted, wrong = ("better", "worse") if is_better else ("worse", "better")
-    for delta in deltas:
-        is_mean = (delta.item, delta.metric) == (OVERALL, headline_delta("tier2"))
-        if is_mean and delta.flag != wanted:
-            yield f"Tier2's mean is {delta.flag}, not {wanted}"
-        if delta.primary and delta.flag == wrong:
-            yield f"{delta.tier} {delta.item} {delta.metric} is {wrong}"
+    for row in rows:
+        name = row["tier"], row["item"], row["metric"]
+        if name == ("tier2", "overall", "nats_per_token") and row["flag"] != wanted:
+            yield f"Tier2's mean is {row['flag']}, not {wanted}"
+        if row["primary"] and row["flag"] == wrong:
+            yield f"{' '.join(name)} is {wrong}"
+    if not is_better and {row["verdict"] for row in rows} != {"not met"}:
+        yield f"a planted regression is {rows[0]['verdict']}"
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """The demo's ladder of checkpoints, whose right order is known."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,10 @@ from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.checkpoints.subjects import find_steps
-from evaluation.results.delta_rows import DeltaRow
-from evaluation.results.deltas_file import StageDeltas
-from evaluation.results.files import write_model
-from evaluation.results.stage_files import Recommendation
+from evaluation.results.table import TABLE_COLUMNS, write_rows
 from evaluation.settings.config import Config, load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
-from evaluation.settings.protocol import BRIDGE
 from evaluation.settings.stage import Stage
 from tests.bridge.folders import make_plans
 from tests.conftest import ROOT
@@ -92,14 +89,6 @@ def test_last_rung_is_the_model_itself(model: Path, config: Path) -> None:
         torch.testing.assert_close(read[name], weight.to(torch.bfloat16).float(), rtol=0, atol=0)
 
 
-def delta(step: int, item: str, flag: str) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(DeltaRow.model_fields)
-    row |= dict.fromkeys(("value", "bridge_value", "delta"), 0.0)
-    row |= {"stage": "stage4", "bridge": "stage3/1000", "step": step, "tier": "tier2", "item": item}
-    row |= {"metric": "delta_nats_per_token", "flag": flag, "primary": item != "overall"}
-    return {**row, "n": 1, "clusters": 1, "higher_is_better": False, "method": "given"}
-
-
 @pytest.fixture
 def plan(tmp_path: Path) -> StagePlan:
     """Stage 4: step 100 is noisier than its bridge, step 200 less."""
@@ -109,32 +98,37 @@ def plan(tmp_path: Path) -> StagePlan:
     return replace(made, name="stage4", stage=Stage(**content), config=config)
 
 
-RIGHT = {100: ("worse", "unclear"), 200: ("better", "better")}
+def write(plan: StagePlan, flags: dict[int, tuple[str, str]], verdict: str, advised: int) -> None:
+    rows = []
+    for step, pair in flags.items():
+        for item, flag in zip(("overall", "web"), pair, strict=True):
+            row: dict[str, Any] = dict.fromkeys(column.name for column in TABLE_COLUMNS)
+            row |= {
+                "stage": "stage4",
+                "checkpoint": str(step),
+                "step": step,
+                "role": "step",
+                "n": 1,
+            }
+            row |= {"tier": "tier2", "item": item, "metric": "nats_per_token", "unit": "nats"}
+            row |= {"higher_is_better": False, "primary": item != "overall", "value": 3.0}
+            rows.append({**row, "deleted": False, "flag": flag, "verdict": verdict})
+    plan.results.mkdir(parents=True)
+    write_rows(plan.results, rows)
+    (plan.results / "recommendation.json").write_text(json.dumps({"step": advised}))
 
 
-def write(
-    plan: StagePlan, flags: dict[int, tuple[str, str]], verdict: str, advised: int, **more: Any
-) -> None:
-    deltas = [
-        delta(step, item, flag)
-        for step, pair in flags.items()
-        for item, flag in zip(("overall", "web"), pair, strict=True)
-    ]
-    met = {"verdict": "met", "objectives": []}
-    verdicts = [{**met, "step": 100, "verdict": verdict}]
-    verdicts += [{**met, "step": 200, "verdict": "undecided"}]
-    stage = {"stage": "stage4", "protocol": BRIDGE, "verdicts": verdicts, "deltas": deltas}
-    write_model(plan.results / "bridge_deltas.json", StageDeltas, stage)
-    advice = {"stage": "stage4", "step": advised, "meets": True, "why": "given"}
-    advice |= {"similar": [], "others": [], **more}
-    write_model(plan.results / "recommendation.json", Recommendation, advice)
+def test_an_order_that_is_right(plan: StagePlan) -> None:
+    write(plan, {100: ("worse", "unclear"), 200: ("better", "better")}, "not met", 200)
+    assert disagreements(plan) == []
 
 
-def test_what_does_not_is_named(plan: StagePlan) -> None:
-    write(plan, {100: ("unclear", "worse"), 200: ("better", "worse")}, "met", 100)
+def test_what_does_not_agree_is_named(plan: StagePlan) -> None:
+    write(plan, {100: ("unclear", "better"), 200: ("better", "worse")}, "met", 100)
     assert disagreements(plan) == [
         "stage4 step 100: Tier2's mean is unclear, not worse",
+        "stage4 step 100: tier2 web nats_per_token is better",
         "stage4 step 100: a planted regression is met",
-        "stage4 step 200: tier2 web delta_nats_per_token is worse",
-        "stage4: step 100 is named, not step 200, which has the least noise",
+        "stage4 step 200: tier2 web nats_per_token is worse",
+        "stage4: 100 is named, not 200, which has the least noise",
     ]
