@@ -94,10 +94,7 @@ for _plan in PLANS.values():
             lambda w, plan=_plan: INPUTS.report(plan),
         output:
             temp(INPUTS.reported(_plan.name)),
-            [
-                shown(_plan.results / name, _plan.name)
-                for name in stage_outputs(_plan)
-            ],
+            [shown(_plan.results / name, _plan.name) for name in stage_outputs(_plan)],
         log:
             f"{_plan.results}/eval_logs/report.log",
         localrule: True
