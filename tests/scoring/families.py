@@ -8,7 +8,7 @@ import contextlib
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -193,15 +193,20 @@ def silent() -> Iterator[None]:
         transformers.utils.logging.set_verbosity(verbosity)
 
 
-def row(name: str, able: Sequence[str]) -> str:
-    """Return a class's row of the page."""
-    return f"| `{name}` | {' | '.join(one.partition(':')[0] for one in able)} |"
+def group(able: Sequence[str]) -> str:
+    """Return what a class is, as the page has it."""
+    if any("not tried" in one for one in able):
+        return "not tried"
+    kinds = zip(("scored", "compiled", "decoded"), able, strict=True)
+    return ", ".join(kind for kind, one in kinds if one.startswith("yes")) or "refused"
 
 
-def page(rows: Sequence[str]) -> str:
-    """Return the page with one row for each class that could be built."""
-    tried = [one for one in rows if "not tried" not in one]
-    left_out = [one.split("`")[1] for one in rows if "not tried" in one]
+def page(groups: Mapping[str, Sequence[str]]) -> str:
+    """Return the page with the classes of each group."""
+    lines = [
+        f"- **{kind}** ({len(names)}): {', '.join(f'`{name}`' for name in names)}"
+        for kind, names in groups.items()
+    ]
     return f"""\
 # Which model classes work
 
@@ -214,23 +219,20 @@ transformers {transformers.__version__}, and tries it in float32 on a CPU.
 
 Nothing has to be set: before the first score and the first answer, each job compares the logits with the
 class's own. Real models of a class may have other parts than the tiny one, so that check decides.
-{len(tried)} classes:
 
-| class | scored | compiled | decoded |
-|---|---|---|---|
-{chr(10).join(tried)}
+{chr(10).join(lines)}
 
-Not tried, as the tiny model could not be built: {", ".join(f"`{name}`" for name in left_out)}.
+Those that are not tried could not be built tiny.
 """
 
 
 if __name__ == "__main__":
     with silent():
         asked = sys.argv[1:]
-        rows = []
+        groups: dict[str, list[str]] = {}
         for name in asked or class_names():
             able = abilities(name)
             print(name, *able, sep=" | ", flush=True)
-            rows.append(row(name, able))
+            groups.setdefault(group(able), []).append(name)
     if not asked:
-        PAGE.write_text(page(rows), encoding="utf-8")
+        PAGE.write_text(page(groups), encoding="utf-8")
