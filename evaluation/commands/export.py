@@ -1,4 +1,4 @@
-"""`export`: curves in formats that other tools read. Nothing is sent anywhere."""
+"""`export`: curves, or questions and answers, in formats that other tools read. Nothing is sent anywhere."""
 
 import argparse
 import shlex
@@ -18,11 +18,12 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(
         commands,
         _export,
-        "write curves in a format that other tools read",
+        "write curves, or questions and answers, in a format that other tools read",
         stage=False,
-        epilog="They need `pip install tensorboard` or `wandb`.",
+        epilog="tensorboard, wandb: curves; they need `pip install` of that name. inspect: every question "
+        "with its answers, for `inspect view` (`pip install inspect-ai`, anywhere).",
     )
-    formats = ("tensorboard", "wandb")
+    formats = ("tensorboard", "wandb", "inspect")
     command.add_argument("--format", choices=formats, required=True, help="which tool reads it")
     command.add_argument("--output", type=a_path, required=True, metavar="DIR", help="folder")
     command.add_argument(
@@ -31,10 +32,16 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    """Export the curves of the chosen stage, or of all."""
+    """Export the curves, or the answers, of the chosen stage, or of all."""
+    from evaluation.reporting.inspect_logs import write_logs
     from evaluation.reporting.sharing.curves import export_curves
 
     plans = [*chosen_plans(options, configured_plans(options)).values()]
+    if options.format == "inspect":
+        logs = [log for plan in plans for log in write_logs(plan, options.output, options.step)]
+        folder = shlex.quote(str(options.output))
+        print(f"{len(logs)} logs in {options.output}; `inspect view --log-dir {folder}` shows them")
+        return 0
     number = export_curves(plans, options.output, options.format, options.step)
     then = "view them with `tensorboard --logdir`"
     if options.format == "wandb":

@@ -9,7 +9,7 @@ Each takes rows of headlines, or the name under which a page embeds them, and wh
 there are, in order.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +19,9 @@ import vl_convert
 
 from evaluation.files import write_text
 from evaluation.settings.tiers import TIERS, TierName
+
+Kind = tuple[TierName, str]
+"""A tier and a headline of its items: values that share an axis."""
 
 Drawn: TypeAlias = alt.LayerChart | alt.FacetChart
 Data: TypeAlias = pd.DataFrame | alt.NamedData
@@ -35,7 +38,9 @@ COLOURS = {
 """Okabe and Ito's, safe for colour-blind readers, darkened until text in them is readable."""
 
 SHAPES = {"better": "triangle-up", "worse": "triangle-down", "unclear": "circle"}
-ACROSS = 4
+ACROSS, WIDTH, HEIGHT = 4, 225, 110
+"""Panels in a row, and the size of each."""
+
 CLIPPED = 3.0
 """Multiples of the detectable change at which the heat map's colours end."""
 
@@ -49,9 +54,19 @@ def headlines(frame: pd.DataFrame) -> pd.DataFrame:
     return whole[[shown[key] == name for key, name in zip(keys, whole["metric"], strict=True)]]
 
 
-def items_of(frame: pd.DataFrame, tier: TierName) -> list[str]:
-    """Return a tier's items in the order of the table, means first."""
-    rows = frame[frame["tier"] == tier]
+def kinds_of(frame: pd.DataFrame) -> list[Kind]:
+    """Return the tiers and headlines that a table has, in the order of tiers."""
+    known = dict.fromkeys(zip(frame["tier"], frame["metric"], strict=True))
+    return sorted(known, key=lambda kind: [*TIERS].index(kind[0]))
+
+
+def of_kind(frame: pd.DataFrame, kind: Kind) -> pd.DataFrame:
+    """Return the rows of a tier's headline."""
+    return frame[(frame["tier"] == kind[0]) & (frame["metric"] == kind[1])]
+
+
+def items_of(rows: pd.DataFrame) -> list[str]:
+    """Return items in the order of the table, means first."""
     groups = {"overall", *rows["group"].dropna()}
     return sorted(
         dict.fromkeys(rows["item"]), key=lambda item: (item != "overall", item not in groups)
@@ -60,31 +75,28 @@ def items_of(frame: pd.DataFrame, tier: TierName) -> list[str]:
 
 def curves(
     data: Data,
-    tier: TierName,
+    kind: Kind,
     items: Sequence[str],
     *,
     x: str = "step",
     borders: Sequence[float] = (),
-    levels: Mapping[str, float] | None = None,
 ) -> Drawn:
     """Draw a metric over checkpoints, a panel an item.
 
     Args:
         x: Column of the horizontal axis: `step`, or `total` tokens through all stages.
         borders: Where stages begin on that axis.
-        levels: Values of models that were scored once, by name; drawn as lines.
     """
     base = alt.Chart(data)
-    steps = base.transform_filter("datum.role != 'bridge'")
-    paired = "datum.value - datum.delta + datum.delta"
-    axis = alt.Axis(tickCount=4, format="~g")
+    steps = base.transform_filter("datum.role == 'step'")
+    shown = steps.transform_calculate(flag="datum.flag || 'unclear'")
     across = alt.X(f"{x}:Q", title=x, axis=alt.Axis(tickCount=4, format="~s", grid=False))
-    down = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=axis)
+    down = alt.Y("value:Q", title=None, scale=alt.Scale(zero=False), axis=_axis(kind, tickCount=4))
+    paired = "datum.value - datum.delta + datum.delta"
     band = steps.transform_filter("isValid(datum.delta_low)").transform_calculate(
         from_bridge=f"{paired}_low", to_bridge=f"{paired}_high"
     )
     chance = base.transform_aggregate(chance="max(chance)", groupby=["item"])
-    bridge = base.transform_filter("datum.role == 'bridge'")
     layers: list[Any] = [
         band.mark_area(opacity=0.18, color=COLOURS["better"]).encode(
             across, alt.Y("from_bridge:Q", title=None), alt.Y2("to_bridge:Q"), alt.Detail("stage:N")
@@ -92,46 +104,70 @@ def curves(
         chance.transform_filter("datum.chance > 0")
         .mark_rule(color=COLOURS["unclear"], strokeDash=[1, 3])
         .encode(alt.Y("chance:Q")),
-        bridge.mark_rule(color=COLOURS["bridge"], strokeDash=[5, 3]).encode(alt.Y("value:Q")),
+        _levels(base, "reference", [8, 2, 2, 2], kind),
         steps.mark_line(color=COLOURS["better"], strokeWidth=1.5).encode(
             across, down, alt.Detail("stage:N")
         ),
-        steps.mark_point(filled=True, opacity=1, size=26).encode(
-            across, down, *_flags(), tooltip=_tooltip("value", "low", "high", "delta")
+        shown.mark_point(filled=True, opacity=1, size=26).encode(
+            across, down, *_flags(), tooltip=_tooltip(kind, "value", "low", "high", "delta")
         ),
     ]
-    layers += _lines(base, borders, levels or {})
+    if borders:  # through all stages there are as many bridges, whose lines would be everywhere
+        upright = base.mark_rule(color=COLOURS["border"])
+        layers += [upright.encode(x=alt.datum(float(at))) for at in borders]
+    else:
+        layers.append(_levels(base, "bridge", [5, 3], kind))
     panels = alt.Facet(
         "item:N", sort=[*items], title=None, header=alt.Header(labelFontWeight="bold")
     )
-    drawn = alt.layer(*layers).properties(width=210, height=110)
+    drawn = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
     faceted: Drawn = drawn.facet(panels, columns=ACROSS).resolve_scale(y="independent")
-    return faceted.transform_filter(f"datum.tier == '{tier}'")
+    return faceted.transform_filter(_of(kind))
 
 
-def _lines(base: alt.Chart, borders: Sequence[float], levels: Mapping[str, float]) -> list[Any]:
-    """Return a vertical line where each stage begins, and a horizontal one for each model scored once."""
-    upright = base.mark_rule(color=COLOURS["border"])
-    flat = base.mark_rule(color=COLOURS["ink"], strokeDash=[8, 2, 2, 2])
-    drawn: list[Any] = [upright.encode(x=alt.datum(float(at))) for at in borders]
-    for name, number in levels.items():
-        drawn.append(flat.encode(y=alt.datum(number), tooltip=alt.value(f"{name}: {number:.4g}")))
+def _levels(base: alt.Chart, role: str, dash: list[float], kind: Kind) -> alt.Chart:
+    """Return horizontal lines at the values of the bridge, or of models that were scored once."""
+    rows = base.transform_filter(f"datum.role == '{role}'")
+    lines = rows.mark_rule(color=COLOURS["bridge" if role == "bridge" else "ink"], strokeDash=dash)
+    drawn: alt.Chart = lines.encode(alt.Y("value:Q"), tooltip=_tooltip(kind, "value"))
     return drawn
 
 
+def positions(data: Data, items: Sequence[str]) -> Drawn:
+    """Draw the loss by position in the context, of a checkpoint and of the bridge, a panel an item."""
+    colours = alt.Scale(range=[COLOURS["better"], COLOURS["bridge"]])
+    lines = (
+        alt.Chart(data)
+        .mark_line(point=True)
+        .encode(
+            alt.X("position:Q", title="tokens before", scale=alt.Scale(type="symlog")),
+            alt.Y("value:Q", title=None, scale=alt.Scale(zero=False)),
+            alt.Color("checkpoint:N", scale=colours, title=None, legend=alt.Legend(orient="top")),
+            tooltip=["item:N", "checkpoint:N", "position:Q", "value:Q"],
+        )
+    )
+    panels = alt.Facet(
+        "item:N", sort=[*items], title=None, header=alt.Header(labelFontWeight="bold")
+    )
+    drawn: Drawn = lines.properties(width=WIDTH, height=HEIGHT).facet(panels, columns=ACROSS)
+    apart: Drawn = drawn.resolve_scale(y="independent")
+    return apart
+
+
 def forest(
-    data: Data, tier: TierName, items: Sequence[str], checkpoints: Sequence[str], chosen: str
+    data: Data, kind: Kind, items: Sequence[str], checkpoints: Sequence[str], chosen: str
 ) -> Drawn:
     """Draw one checkpoint's deltas with 95 % intervals over grey bars of what is not detectable."""
     base = (
         alt.Chart(data)
-        .transform_filter(f"datum.tier == '{tier}' && datum.checkpoint == checkpoint")
+        .transform_filter(f"{_of(kind)} && datum.checkpoint == checkpoint")
         .transform_filter("isValid(datum.delta)")
-        .transform_calculate(least="-datum.mde")
+        .transform_calculate(least="-datum.mde", flag="datum.flag || 'unclear'")
     )
-    down, title = _rows(items), "change against the bridge"
+    metric = TIERS[kind[0]].metric(kind[1])
+    down, title = _rows(items), f"change against the bridge, {metric.change_unit}"
     undetectable = base.mark_bar(color=COLOURS["pale"], height=9).encode(
-        alt.X("least:Q", title=title), alt.X2("mde:Q"), down
+        alt.X("least:Q", title=title, axis=_axis(kind)), alt.X2("mde:Q"), down
     )
     interval = base.mark_rule(strokeWidth=2).encode(
         alt.X("delta_low:Q"), alt.X2("delta_high:Q"), down, _flags()[0]
@@ -140,18 +176,18 @@ def forest(
         alt.X("delta:Q"),
         down,
         *_flags(),
-        tooltip=_tooltip("delta", "delta_low", "delta_high", "mde"),
+        tooltip=_tooltip(kind, "delta", "delta_low", "delta_high", "mde"),
     )
     none = alt.Chart(alt.InlineData([{}])).mark_rule(color=COLOURS["ink"]).encode(x=alt.datum(0))
     return _chosen(alt.layer(undetectable, none, interval, mark), checkpoints, chosen)
 
 
-def heat(data: Data, tier: TierName, items: Sequence[str], checkpoints: Sequence[str]) -> Drawn:
+def heat(data: Data, kind: Kind, items: Sequence[str], checkpoints: Sequence[str]) -> Drawn:
     """Draw items by checkpoints, coloured by the change in multiples of the detectable one."""
     gain = "(datum.higher_is_better ? 1 : -1) * datum.delta / datum.mde"
     base = (
         alt.Chart(data)
-        .transform_filter(f"datum.tier == '{tier}' && datum.role != 'bridge' && datum.mde > 0")
+        .transform_filter(f"{_of(kind)} && datum.role != 'bridge' && datum.mde > 0")
         .transform_calculate(gain=gain)
     )
     across = alt.X(
@@ -165,7 +201,7 @@ def heat(data: Data, tier: TierName, items: Sequence[str], checkpoints: Sequence
         across,
         _rows(items),
         alt.Color("gain:Q", scale=scale, legend=legend),
-        tooltip=_tooltip("value", "delta", "delta_low", "delta_high", "mde"),
+        tooltip=_tooltip(kind, "value", "delta", "delta_low", "delta_high", "mde"),
     )
     marks = (
         base.transform_filter("datum.flag == 'better' || datum.flag == 'worse'")
@@ -175,15 +211,21 @@ def heat(data: Data, tier: TierName, items: Sequence[str], checkpoints: Sequence
     return alt.layer(cells, marks).properties(width=alt.Step(22), height=alt.Step(17))
 
 
-def moves(data: Data, items: Sequence[str], checkpoints: Sequence[str], chosen: str) -> Drawn:
+def moves(
+    data: Data, tier: TierName, items: Sequence[str], checkpoints: Sequence[str], chosen: str
+) -> Drawn:
     """Draw the shares of questions that one checkpoint gained and lost against the bridge."""
-    base = alt.Chart(data).transform_filter("datum.checkpoint == checkpoint")
+    own = alt.Chart(data).transform_filter(f"datum.tier == '{tier}'")
+    base = own.transform_filter(alt.FieldOneOfPredicate(field="item", oneOf=[*items]))
+    base = base.transform_filter("datum.checkpoint == checkpoint")
     layers = []
     for name, sign, colour in (("gained", "", "better"), ("lost", "-", "worse")):
         share = f"{sign}100 * datum.{name} / datum.n"
         bars = base.transform_calculate(share=share).mark_bar(color=COLOURS[colour], height=11)
         axis = alt.X("share:Q", title="% of questions: lost (left), gained (right)")
-        layers.append(bars.encode(axis, _rows(items), tooltip=_tooltip("gained", "lost", "n")))
+        layers.append(
+            bars.encode(axis, _rows(items), tooltip=_tooltip(None, "gained", "lost", "n"))
+        )
     return _chosen(alt.layer(*layers), checkpoints, chosen)
 
 
@@ -212,6 +254,19 @@ def _flags() -> tuple[alt.Color, alt.Shape]:
     )
 
 
-def _tooltip(*numbers: str) -> list[alt.Tooltip]:
+def _of(kind: Kind) -> str:
+    return f"datum.tier == '{kind[0]}' && datum.metric == '{kind[1]}'"
+
+
+def _axis(kind: Kind, **how: Any) -> alt.Axis:
+    """Return an axis of values or changes: fractions in per cent."""
+    if TIERS[kind[0]].metric(kind[1]).unit == "fraction":
+        return alt.Axis(labelExpr="format(100 * datum.value, '.3~g')", **how)
+    return alt.Axis(format="~g", **how)
+
+
+def _tooltip(kind: Kind | None, *numbers: str) -> list[alt.Tooltip]:
+    is_share = kind is not None and TIERS[kind[0]].metric(kind[1]).unit == "fraction"
     shown = [alt.Tooltip("item:N"), alt.Tooltip("checkpoint:N")]
-    return shown + [alt.Tooltip(f"{name}:Q", format=".4~g") for name in numbers]
+    form = ".2~%" if is_share else ".4~g"
+    return shown + [alt.Tooltip(f"{name}:Q", format=form) for name in numbers]

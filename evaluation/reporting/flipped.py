@@ -89,6 +89,18 @@ def _first(samples: Iterator[ItemAnswer]) -> dict[str, ItemAnswer]:
     return chosen
 
 
+def answered(
+    plan: StagePlan, step: int, tier: TierName, item: str, most: int
+) -> Iterator[tuple[ItemAnswer, ItemAnswer | None]]:
+    """Yield the first questions of an item with both sides' answers; raise ResultsError."""
+    before: dict[str, ItemAnswer] = {}
+    if plan.stage.bridge is not None and (plan.bridge_folder / TIERS[tier].units_file).exists():
+        before = _first(samples_of(plan, plan.bridge_folder, tier, item))
+    samples = _first(samples_of(plan, plan.step_folder(step), tier, item))
+    for id in [*samples][:most]:
+        yield samples[id], before.get(id)
+
+
 def tier_of(plan: StagePlan, folder: Path, item: str) -> TierName:
     """Return the tier that has an item with answers in a checkpoint's results; raise ResultsError."""
     known: list[str] = []

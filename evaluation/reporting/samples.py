@@ -101,19 +101,28 @@ def _questions(plan: StagePlan, folder: Path, task: str, wanted: Credits) -> Ite
     for id, *row in zip(*columns, scores, strict=True):
         rows.setdefault(id, []).append(row)
     for id in wanted:
-        question, own = texts[id], rows[id]
-        candidates = question["candidates"]
+        own, (prompt, candidates) = rows[id], _readable(texts[id])
         choices = tuple(
-            Choice(text=candidates[place]["text"].strip(), logprob=logprob, score=score)
+            Choice(text=candidates[place], logprob=logprob, score=score)
             for place, _, logprob, score in own
         )
-        gold = next(row for row in own if row[1])[0]
+        target = candidates[next(row for row in own if row[1])[0]]
         first = max(choices, key=lambda choice: choice.score).text if len(choices) > 1 else ""
-        prompt = question["contexts"][candidates[gold]["context"]]["text"]
-        target = candidates[gold]["text"].strip()
         yield ItemAnswer(
             id=id, prompt=prompt, target=target, answer=first, credit=wanted[id], choices=choices
         )
+
+
+def _readable(question: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Return a question's prompt and its candidates, with what of their contexts differs."""
+    contexts = [context["text"] for context in question["contexts"]]
+    low, high = min(contexts), max(contexts)  # all contexts share what these two begin with
+    differs = (place for place, letter in enumerate(low) if high[place] != letter)
+    prompt = low[: next(differs, len(low))]
+    candidates = question["candidates"]
+    return prompt, [
+        f"{contexts[one['context']][len(prompt) :]}{one['text']}".strip() for one in candidates
+    ]
 
 
 def _probes(plan: StagePlan, folder: Path, category: str, wanted: Credits) -> Iterator[ItemAnswer]:

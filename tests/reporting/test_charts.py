@@ -11,20 +11,21 @@ from tests.reporting.frames import long_table
 TABLE = charts.headlines(long_table())
 STEPS = ["step 10", "step 20", "step 30"]
 DRAWN = {
-    "curves": lambda tier, items: charts.curves(TABLE, tier, items, levels={"peer": 0.5}),
-    "forest": lambda tier, items: charts.forest(TABLE, tier, items, STEPS, "step 20"),
-    "heat": lambda tier, items: charts.heat(TABLE, tier, items, STEPS),
+    "curves": lambda kind, items: charts.curves(TABLE, kind, items),
+    "joined": lambda kind, items: charts.curves(TABLE, kind, items, borders=[15]),
+    "forest": lambda kind, items: charts.forest(TABLE, kind, items, STEPS, "step 20"),
+    "heat": lambda kind, items: charts.heat(TABLE, kind, items, STEPS),
 }
 
 
-@pytest.mark.parametrize("kind", DRAWN)
-@pytest.mark.parametrize("tier", ["tier2", "tier3"])
+@pytest.mark.parametrize("chart", DRAWN)
+@pytest.mark.parametrize("kind", charts.kinds_of(TABLE)[:2])
 def test_a_chart_names_its_items_and_has_only_finite_marks(
-    kind: str, tier: str, tmp_path: Path
+    chart: str, kind: charts.Kind, tmp_path: Path
 ) -> None:
-    items = charts.items_of(TABLE, tier)
+    items = charts.items_of(charts.of_kind(TABLE, kind))
     path = tmp_path / "chart.svg"
-    charts.write_svg(path, DRAWN[kind](tier, items))
+    charts.write_svg(path, DRAWN[chart](kind, items))
     texts = [node.text for node in ElementTree.parse(path).iter() if node.text]
     assert items[0] == "overall"
     assert set(items) <= set(texts)

@@ -1,0 +1,118 @@
+"""Logs of Inspect (inspect.aisi.org.uk) of questions and answers, for `inspect view`.
+
+A log is a task of one checkpoint, in Inspect's JSON, version 2. It is written without Inspect, which need
+not be installed here: `pip install inspect-ai`, anywhere, has the viewer.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evaluation.checkpoints.subjects import steps_so_far
+from evaluation.errors import ResultsError
+from evaluation.files import write_text
+from evaluation.reporting.flipped import WITH_ANSWERS
+from evaluation.reporting.samples import ItemAnswer, credits_of, samples_of
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.steps import results_folder
+from evaluation.settings.tiers import TIERS, TierName
+
+Log = dict[str, Any]
+
+
+def write_logs(plan: StagePlan, output: Path, steps: Sequence[int] | None = None) -> Iterator[Path]:
+    """Write a log for each task of each checkpoint, the bridge's answers in the metadata of questions.
+
+    Args:
+        steps: Only these; all that have results if None.
+
+    Raises:
+        ResultsError: A step has no results, they are damaged, or the texts that were scored are not
+            cached any more.
+    """
+    known = steps_so_far(plan) if steps is None else steps
+    sides = [(results_folder(step), plan.step_folder(step)) for step in known]
+    if plan.stage.bridge is not None:
+        sides.append(("bridge", plan.bridge_folder))
+    for name, folder in sides:
+        if steps is not None and not folder.is_dir():
+            raise ResultsError(f"{folder}: no such results; score the step, or leave it out")
+        for tier in WITH_ANSWERS:
+            for item in items_of_tier(folder, tier):
+                path = output / plan.name / name / f"{tier}_{item}.json"
+                before = {}
+                if name != "bridge" and item in items_of_tier(plan.bridge_folder, tier):
+                    answers = samples_of(plan, plan.bridge_folder, tier, item)
+                    before = {(one.id, one.number): one for one in answers}
+                answers = samples_of(plan, folder, tier, item)
+                samples = [_sample(one, before.get((one.id, one.number))) for one in answers]
+                log = _log(f"{plan.name}/{name}", folder, tier, item, samples)
+                write_text(path, json.dumps(log, ensure_ascii=False))
+                yield path
+
+
+def items_of_tier(folder: Path, tier: TierName) -> list[str]:
+    """Return the items of a checkpoint's tier that have answers; none without its results."""
+    if not (folder / TIERS[tier].units_file).exists():
+        return []
+    return [item for item in dict.fromkeys(credits_of(folder, tier)["item"].to_pylist()) if item]
+
+
+def _log(model: str, folder: Path, tier: TierName, item: str, samples: list[Log]) -> Log:
+    summary = folder / TIERS[tier].summary_file
+    try:
+        header = json.loads(summary.read_text())
+    except (OSError, ValueError) as error:
+        raise ResultsError(f"{summary}: cannot be read ({error}); run `snakemake` again") from None
+    metric, scored = TIERS[tier].headline, [s["scores"] for s in samples if s["scores"]]
+    judged = [scores["credit"]["value"] for scores in scored]
+    mean = {"name": metric, "value": sum(judged) / len(judged) if judged else None}
+    score = {"name": "credit", "scorer": metric, "metrics": {metric: mean}}
+    return {
+        "version": 2,
+        "status": "success",
+        "eval": {
+            "created": datetime.fromtimestamp(summary.stat().st_mtime, UTC).isoformat(),
+            "task": item,
+            "model": model,
+            "dataset": {"name": item, "samples": len(samples)},
+            "config": {},
+            "packages": {name: of[0] for name, of in header.get("packages", {}).items() if of},
+            "metadata": {"checkpoint": header["checkpoint"], "protocol": header["protocol"]},
+        },
+        "results": {
+            "total_samples": len(samples),
+            "completed_samples": len(samples),
+            "scores": [score] if judged else [],
+        },
+        "samples": samples,
+    }
+
+
+def _sample(answer: ItemAnswer, before: ItemAnswer | None) -> Log:
+    scores = {choice.text: choice.logprob for choice in answer.choices}
+    about: Log = {"log-probabilities": scores} if scores else {}
+    if before is not None:
+        about["bridge"] = {"answer": before.answer, "credit": before.credit}
+        if before.choices:
+            about["bridge"]["log-probabilities"] = {c.text: c.logprob for c in before.choices}
+    message = {"role": "assistant", "content": answer.answer, "source": "generate"}
+    score = {"value": answer.credit, "answer": answer.answer}
+    score |= {"explanation": "; ".join(answer.reasons)} if answer.reasons else {}
+    reason = {"max_tokens": "max_tokens", "length": "max_tokens"}.get(answer.stop, "stop")
+    return {
+        "id": answer.id,
+        "epoch": answer.number + 1,
+        "input": answer.prompt,
+        "choices": [choice.text for choice in answer.choices] or None,
+        "target": answer.target,
+        "messages": [{"role": "user", "content": answer.prompt}, message],
+        "output": {
+            "choices": [{"message": message, "stop_reason": reason}],
+            "completion": answer.answer,
+        },
+        "scores": None if answer.credit is None else {"credit": score},
+        "metadata": about,
+    }

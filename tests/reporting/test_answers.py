@@ -1,0 +1,87 @@
+"""Questions with both sides' answers: flips, `show` and Inspect's logs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evaluation.errors import ResultsError
+from evaluation.reporting.flipped import as_text, flips_of, gains, moves
+from evaluation.reporting.inspect_logs import write_logs
+from evaluation.reporting.samples import samples_of
+from evaluation.settings.plan import StagePlan
+from tests.reporting.frames import long_table
+from tests.reporting.pages import write_results, write_task
+
+TIERS = ("slices", "tasks", "probes", "generation_tasks")
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> StagePlan:
+    plans = write_results(tmp_path_factory.mktemp("answers"), tiers=TIERS, steps=(10, 20))
+    for task in ("quiz", "exam"):
+        write_task(plans["second"], task, task)
+    return plans["second"]
+
+
+def test_gained_less_lost_is_the_delta(plan: StagePlan) -> None:
+    deltas = json.loads((plan.step_folder(20) / "bridge_deltas.json").read_text())["deltas"]
+    known = {(d["tier"], d["item"], d["metric"]): d for d in deltas}
+    both = gains(plan.step_folder(20), plan.bridge_folder, "tier3")
+    for item, units in both.groupby("item"):
+        delta = known["tier3", item, "delta_acc"]
+        assert units["gain"].sum() == pytest.approx(delta["n"] * delta["delta"])
+    frame = long_table((20,)).assign(item="quiz", tier="tier3").head(1)
+    counted = moves(plan, frame).iloc[0]
+    quiz = both[both["item"] == "quiz"]["gain"]
+    assert (counted["n"], counted["gained"]) == (len(quiz), (quiz > 0).sum())
+    assert counted["gained"] - counted["lost"] == pytest.approx(quiz.sum())
+
+
+@pytest.mark.parametrize(
+    ("tier", "item"), [("tier3", "quiz"), ("tier4", "lists"), ("tier5", "sums")]
+)
+def test_a_flip_has_both_answers_and_its_change(plan: StagePlan, tier: str, item: str) -> None:
+    flips = [*flips_of(plan, 20, tier, [item], 4)]
+    assert 0 < len(flips) <= 8
+    for flip in flips:
+        assert flip.ours.id == flip.theirs.id
+        change = (flip.ours.credit or 0) - (flip.theirs.credit or 0)
+        assert change == pytest.approx(flip.gain)
+        assert flip.gain
+        text = as_text(flip.ours, flip.theirs)
+        assert "bridge: [" in text
+        assert "answer: [" in text
+        for choice in flip.ours.choices:
+            assert choice.text in text
+
+
+def test_another_cache_is_no_text_of_these_questions(tmp_path: Path) -> None:
+    plan = write_results(tmp_path, steps=(10,))["second"]
+    write_task(plan, "quiz", "another checksum")
+    with pytest.raises(ResultsError, match="other questions than those that were scored"):
+        [*samples_of(plan, plan.step_folder(10), "tier3", "quiz")]
+
+
+def test_a_damaged_file_is_refused_by_its_path(tmp_path: Path) -> None:
+    plan = write_results(tmp_path, tiers=("probes",), steps=(10,), objective=[])["second"]
+    path = plan.step_folder(10) / "tier4_sft_native_generations.jsonl"
+    path.write_text(path.read_text()[:-30])
+    with pytest.raises(ResultsError, match=f"{plan.step_folder(10)}: answers to lists"):
+        [*samples_of(plan, plan.step_folder(10), "tier4", "lists")]
+
+
+def test_logs_of_inspect_have_every_question_once(plan: StagePlan, tmp_path: Path) -> None:
+    logs = {path: json.loads(path.read_text()) for path in write_logs(plan, tmp_path, [20])}
+    assert {path.parent.name for path in logs} == {"step_20", "bridge"}
+    quiz = logs[tmp_path / "second" / "step_20" / "tier3_quiz.json"]
+    assert quiz["eval"]["model"] == "second/step_20"
+    ids = [sample["id"] for sample in quiz["samples"]]
+    assert len(ids) == len(set(ids)) == quiz["results"]["total_samples"]
+    file = json.loads((plan.step_folder(20) / "tier3_cf.json").read_text())
+    mean = quiz["results"]["scores"][0]["metrics"]["acc"]["value"]
+    assert mean == pytest.approx(file["tasks"]["quiz"]["accuracy"])
+    for sample in quiz["samples"]:
+        assert sample["target"] in sample["choices"]
+        assert set(sample["metadata"]["log-probabilities"]) == set(sample["choices"])
+        assert sample["metadata"]["bridge"]["answer"] in sample["choices"]
