@@ -18,8 +18,6 @@ MODEL := .demo/models/smollm2-135m-instruct
 DATA := .demo/data/math.jsonl
 NLTK := .demo/nltk_data/corpora/stopwords/english
 LADDER := .demo/ckpts/.complete
-TEMPLATES := evaluation/reporting/pages/templates
-SCRIPTS := .cache/lint/stage.mjs .cache/lint/front.mjs .cache/lint/runs.mjs
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -39,7 +37,7 @@ vllm: .venv-vllm/.complete  ## vLLM for CPUs in an environment of its own, for `
 
 PYTEST := OMP_NUM_THREADS=1 python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder
 TESTED := $(TOOLS) $(MODEL)/config.json $(NLTK) .venv-docs/.complete
-test: $(TESTED) $(SCRIPTS)  ## what every change must pass: linters and tests, in about 15 minutes
+test: $(TESTED)  ## what every change must pass: linters and tests, in about 15 minutes
 	@mkdir -p .cache/lint; $(MAKE) --no-print-directory lint > .cache/lint/said.txt 2>&1 & linting=$$!; code=0; \
 	    $(MAKE) --no-print-directory pytest || code=$$?; \
 	    wait $$linting || code=$$?; cat .cache/lint/said.txt; exit $$code
@@ -55,7 +53,7 @@ pytest: $(TESTED)
 test-slurm: $(VENV) $(MODEL)/config.json  ## only those on a real Slurm on this machine (needs root)
 	@python -m pytest -m slurm --durations 0 --durations-min 5 tests/slurm
 
-lint: $(TOOLS) $(SCRIPTS)  ## ruff, mypy, snakefmt, snakemake --lint, codespell, oxlint
+lint: $(TOOLS)  ## ruff, mypy, snakefmt, snakemake --lint, codespell, oxlint
 	ruff check .
 	ruff format --check .
 	mypy
@@ -63,15 +61,7 @@ lint: $(TOOLS) $(SCRIPTS)  ## ruff, mypy, snakefmt, snakemake --lint, codespell,
 	snakefmt --check Snakefile workflow
 	SCRATCH=$${SCRATCH:-.cache/lint} snakemake --lint
 	codespell
-	oxlint --no-ignore $(SCRIPTS)
-
-# The scripts of a page share names, so they are joined before linting, as in the page.
-.cache/lint/stage.mjs: $(addprefix $(TEMPLATES)/,charts.js state.js axes.js curves.js matrix.js deltas.js stage.js flips.js last.js)
-.cache/lint/front.mjs: $(addprefix $(TEMPLATES)/,charts.js state.js axes.js curves.js matrix.js front.js last.js)
-.cache/lint/runs.mjs: $(addprefix $(TEMPLATES)/,charts.js state.js axes.js curves.js matrix.js deltas.js runs.js last.js)
-$(SCRIPTS):
-	@mkdir -p $(@D)
-	@cat $^ > $@
+	oxlint evaluation/reporting/templates/page.js
 
 format: $(TOOLS)  ## let ruff and snakefmt rewrite what they can
 	ruff check --fix .

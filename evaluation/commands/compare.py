@@ -112,6 +112,7 @@ def _compare_runs(options: argparse.Namespace) -> int:
     from evaluation.dependencies.command_inputs import check_run
     from evaluation.reporting.comparison import runs_as_text
     from evaluation.runs.compare import compare_runs as compare_two
+    from evaluation.runs.compare import write_comparisons
     from evaluation.runs.find import find_run, labels
     from evaluation.runs.matching import Matching
 
@@ -123,9 +124,7 @@ def _compare_runs(options: argparse.Namespace) -> int:
     how = Matching(by=options.by or "steps")
     compared = compare_two(ours, theirs, how)
     if options.output is not None:
-        from evaluation.reporting.comparison import write_runs
-
-        write_runs(options.output, [ours, theirs], [compared])
+        write_comparisons(options.output, [compared])
     return _ended(options, compared, runs_as_text)
 
 

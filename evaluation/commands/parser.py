@@ -16,7 +16,6 @@ from evaluation.commands import (
     score,
     show,
     stage_results,
-    view,
     watch,
 )
 from evaluation.errors import did_you_mean
@@ -31,7 +30,6 @@ GROUPS = (
     watch,
     stage_results,
     show,
-    view,
     compare,
     export,
     answers,

@@ -37,7 +37,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 def _show(options: argparse.Namespace) -> int:
     """Print the first questions of a task, or those that changed most against the bridge."""
     from evaluation.errors import ConfigError
-    from evaluation.reporting.flipped import answered, as_text, flips_of, tier_of
+    from evaluation.reporting.flips import answered, as_text, flips_of, tier_of
 
     plan = named_stage(plans_with_known_steps(options), options.stage, options.config)
     if options.flipped and plan.stage.bridge is None:

@@ -32,7 +32,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     about = "compare steps with their bridge; write tables, figures and pages of all stages"
     command = add_configured(commands, _report, about, stage=False)
     command.add_argument("--front", action="store_true", help="only the page of all stages")
-    about = "show each stage's deltas and verdicts"
+    about = "show what to do after each stage, and why"
     add_json(add_configured(commands, _bridge_table, about, stage=False))
     about = "show what is done and what is missing"
     add_json(add_configured(commands, _status, about, stage=False))
@@ -87,15 +87,16 @@ def _reported(failed: Sequence[str]) -> int:
 
 
 def _bridge_table(options: argparse.Namespace) -> int:
-    """Print the deltas and verdicts of the chosen stage, or of all."""
+    """Print the decision of the chosen stage, or of all."""
     from evaluation.reporting.terminal import bridge_table as table
     from evaluation.reporting.terminal import bridge_verdicts
 
-    plans = chosen_plans(options, configured_plans(options))
+    plans = configured_plans(options)
+    chosen = chosen_plans(options, plans)
     if options.json:
-        print_json(bridge_verdicts(plans))
+        print_json(bridge_verdicts(chosen, plans))
     else:
-        print(table(plans))
+        print(table(chosen, plans))
     return 0
 
 

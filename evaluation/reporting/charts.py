@@ -23,7 +23,7 @@ from evaluation.settings.tiers import TIERS, TierName
 Kind = tuple[TierName, str]
 """A tier and a headline of its items: values that share an axis."""
 
-Drawn: TypeAlias = alt.LayerChart | alt.FacetChart
+Drawn: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart
 Data: TypeAlias = pd.DataFrame | alt.NamedData
 
 COLOURS = {
@@ -227,6 +227,14 @@ def moves(
             bars.encode(axis, _rows(items), tooltip=_tooltip(None, "gained", "lost", "n"))
         )
     return _chosen(alt.layer(*layers), checkpoints, chosen)
+
+
+def nothing(text: str) -> alt.Chart:
+    """Draw a sentence in place of a chart that would be empty."""
+    drawn: alt.Chart = (
+        alt.Chart(alt.InlineData([{}])).mark_text(fontSize=12).encode(text=alt.value(text))
+    )
+    return drawn
 
 
 def write_svg(path: Path, chart: Drawn) -> None:

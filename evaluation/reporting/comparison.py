@@ -1,17 +1,13 @@
-"""Comparison of two result folders or of runs, as text and as `comparison.csv`, `.json`, `.html`."""
+"""Comparison of two result folders or of runs, as text and as `comparison.csv`, `comparison.json`."""
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError
-from evaluation.reporting.pages.page import write_page
-from evaluation.reporting.pages.runs_page import runs_page
 from evaluation.reporting.terminal import as_table
 from evaluation.results.comparison_file import (
-    COMPARISON_PAGE,
     ComparisonRow,
     LeadRow,
     RunComparison,
@@ -19,9 +15,8 @@ from evaluation.results.comparison_file import (
     Steps,
 )
 from evaluation.runs.compare import compare_runs, write_comparisons
-from evaluation.runs.find import Run, find_run, this_run
+from evaluation.runs.find import find_run, this_run
 from evaluation.runs.matching import Matching, match_label
-from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
 
@@ -125,7 +120,6 @@ def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[s
     """Write the comparison files of the configured runs; return them, and a sentence on each run left out."""
     config = next(iter(plans.values())).config
     folder = Path(config.results)
-    runs: list[Run] = []
     run_comparisons: list[RunComparison] = []
     once = references(config)
     for name, other in config.runs.items():
@@ -134,7 +128,6 @@ def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[s
             continue
         try:
             ours, theirs = this_run(plans), find_run(name, path)
-            runs += [theirs] if runs else [ours, theirs]
             run_comparisons.append(compare_runs(ours, theirs, Matching(by=other.by)))
         except (EvaluationError, OSError) as error:
             a, b, why = str(folder), str(path), str(error)
@@ -146,24 +139,4 @@ def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[s
         for run_comparison in run_comparisons
         if run_comparison.error
     ]
-    if not runs:  # curves are drawn with the references' levels even without other runs
-        with contextlib.suppress(EvaluationError):
-            runs = [this_run(plans)]
-    return write_runs(folder, runs, run_comparisons, config), errors
-
-
-def write_runs(
-    folder: Path,
-    runs: Sequence[Run],
-    comparisons: Sequence[RunComparison],
-    config: Config | None = None,
-) -> list[Path]:
-    """Write the files of a comparison of runs, A of every comparison first; return them, the page last.
-
-    Args:
-        config: Configuration of the first run, which names references; None if there is none.
-    """
-    files = write_comparisons(folder, comparisons)
-    page = folder / COMPARISON_PAGE
-    write_page(page, runs_page(runs, comparisons, config))
-    return [*files, page]
+    return write_comparisons(folder, run_comparisons), errors

@@ -14,11 +14,15 @@ from dataclasses import dataclass
 
 from evaluation.reporting.judged_stage import JudgedStage
 from evaluation.results.objective_rows import ObjectiveRow
+from evaluation.settings.measured import TRUNCATED
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS
 
-TRUNCATED = 0.05
+MANY = 0.05
 """Share of truncated answers above which a row warns."""
+
+LOSS = "nats per token"
+"""Unit of losses, which are shown as per cent of perplexity."""
 
 ORDER = ("not met", "undecided", "met")
 
@@ -95,7 +99,7 @@ def in_use(row: ObjectiveRow) -> str:
     """Return an objective's change in units of use, at worst, and with the margin beside it."""
     metric, worst = row.definition, row.low if row.definition.higher_is_better else row.high
     margin = _amount(metric, row.margin).lstrip("+")
-    name = "perplexity" if metric.name == "nats_per_token" else metric.words
+    name = "perplexity" if metric.unit == LOSS else metric.words
     of = f" of {row.group}" if row.group else ""
     at_worst = f"no interval ({row.why})" if worst is None else f"at worst {_amount(metric, worst)}"
     limit = f"{'allowed' if row.want == 'keep' else 'wanted more than'} {margin}"
@@ -108,7 +112,7 @@ def _amount(metric: Metric, change: float) -> str:
     """Return a change with its sign and unit: points, per cent of perplexity, or the metric's own."""
     if metric.unit == "fraction":
         return f"{_two(100 * change)} points"
-    if metric.name == "nats_per_token":
+    if metric.unit == LOSS:
         return f"{_two(100 * math.expm1(change))} %"
     return f"{_two(change)} {metric.unit}"
 
@@ -180,7 +184,7 @@ def _warnings(stage: JudgedStage) -> Iterator[str]:
     ):
         yield f"the bridge is {stage.against}, but {stage.advised_bridge} is recommended"
     rows = stage.rows
-    cut = rows[(rows["metric"] == "truncated_rate") & (rows["value"] > TRUNCATED)]
+    cut = rows[(rows["metric"] == TRUNCATED.name) & (rows["value"] > MANY)]
     if len(cut):
         worst = cut.loc[cut["value"].idxmax()]
         yield f"{100 * worst['value']:.0f} % of answers to {worst['item']} are truncated"
@@ -197,10 +201,9 @@ def _warnings(stage: JudgedStage) -> Iterator[str]:
 
 
 def decision_lines(row: DecisionRow) -> list[str]:
-    """Return a row as lines of text."""
-    lines = [f"{row.stage}: {row.do}{f' ({row.about})' if row.about else ''}"]
-    lines += [f"  {row.path}"] if row.path else []
+    """Return a row as lines of text, what to do first."""
+    lines = [f"{row.do}{f' ({row.about})' if row.about else ''}", *filter(None, [row.path])]
     for title, objectives in (("gained", row.gained), ("must not fall", row.kept)):
-        lines += [f"  {title}: {line.text}: {line.verdict}" for line in objectives]
-    lines += [f"  doubt: {text}" for text in row.doubt]
-    return lines + [f"  warning: {text}" for text in row.warnings]
+        lines += [f"{title}: {line.text}: {line.verdict}" for line in objectives]
+    lines += [f"doubt: {text}" for text in row.doubt]
+    return lines + [f"warning: {text}" for text in row.warnings]

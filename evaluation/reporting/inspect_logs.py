@@ -13,7 +13,7 @@ from typing import Any
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.errors import ResultsError
 from evaluation.files import write_text
-from evaluation.reporting.flipped import WITH_ANSWERS
+from evaluation.reporting.flips import WITH_ANSWERS
 from evaluation.reporting.samples import ItemAnswer, credits_of, samples_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.steps import results_folder

@@ -66,6 +66,14 @@ class JudgedStage:
         """The table's rows of the chosen step."""
         return self.frame[(self.frame["step"] == self.chosen) & (self.frame["role"] != "bridge")]
 
+    @cached_property
+    def positions(self) -> pd.DataFrame:
+        """Losses by position in the context, of the chosen step and of the bridge."""
+        shown = self.frame["position"].notna() & (
+            (self.frame["role"] == "bridge") | (self.frame["step"] == self.chosen)
+        )
+        return self.frame.loc[shown, ["tier", "item", "metric", "checkpoint", "position", "value"]]
+
     @property
     def against(self) -> str:
         """The bridge's name."""

@@ -7,7 +7,8 @@ holds headlines and the questions that find room; `summary.csv` beside it and `s
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,14 @@ import pandas as pd
 from evaluation.errors import EvaluationError
 from evaluation.reporting import charts
 from evaluation.reporting.charts import Drawn
-from evaluation.reporting.decision import decision_row
-from evaluation.reporting.flipped import WITH_ANSWERS, AnswerFlip, flips_of, moves
+from evaluation.reporting.decision import decision_lines, decision_row
+from evaluation.reporting.figures import figures
+from evaluation.reporting.flips import WITH_ANSWERS, AnswerFlip, flips_of
 from evaluation.reporting.judged_stage import JudgedStage
 from evaluation.reporting.provenance import provenance_rows
-from evaluation.reporting.rendering import as_json, packed, rendered
+from evaluation.reporting.references import with_references
+from evaluation.reporting.rendering import as_json, rendered
+from evaluation.results.stage_files import PAGE
 from evaluation.settings.tiers import TIERS
 
 LARGEST = 1_500_000
@@ -57,55 +61,82 @@ NOTES = {
 """What a reader needs to know of each chart."""
 
 
-def stage_page(stage: JudgedStage) -> str:
-    """Return a stage's page."""
-    frame = _thinned(charts.headlines(stage.frame), stage.chosen)
-    moved = moves(stage.plan, frame) if stage.plan.stage.bridge else pd.DataFrame()
-    words = {
-        "title": stage.plan.name,
-        "decisions": [asdict(decision_row(stage))],
-        "pages": {"all stages": _link(Path(stage.plan.config.results), stage.plan.results)},
-        "problems": stage.problems,
-        "shown": _which_shown(stage, frame),
-        "charts": [*_stage_charts(stage, frame, moved)],
+def stage_page(stage: JudgedStage, moved: pd.DataFrame) -> str:
+    """Return a stage's page; `moved` has the questions gained and lost."""
+    config, last = stage.plan.config, max(stage.steps, default=None)
+    folder = None if last is None else stage.plan.step_folder(last)
+    frame, notes = with_references(charts.headlines(stage.frame), config, folder)
+    frame = _thinned(frame, stage.chosen)
+    shown = moved[moved["checkpoint"].isin(frame["checkpoint"])]
+    positions = stage.positions
+    words = _words(
+        stage.plan.name, [stage], {"all stages": _link(config.results, stage.plan.results)}
+    )
+    words |= {
+        "notes": [*_which_shown(stage, frame), *notes],
+        "charts": [*_stage_charts(stage, frame, shown, positions)],
         "quality": [row.model_dump() for row in stage.quality.rows] if stage.quality else [],
-        "provenance": provenance_rows(stage),
         "chosen": "" if stage.chosen is None else stage.plan.label(stage.chosen),
-        "flips": [],
     }
-    data = {"table": packed(frame[SHOWN]), "moves": packed(moved)}
+    data = {"table": frame[SHOWN], "moves": shown, "positions": positions}
     room = LARGEST - len(rendered(data, words).encode())
-    words["flips"] = [*_fitting(_flips(stage), room)]
-    return rendered(data, words)
+    return rendered(data, words | {"flips": [*_fitting(_flips(stage), room)]})
 
 
-def front_page(stages: Mapping[str, JudgedStage]) -> str:
-    """Return the page of all stages, the latest first."""
+def front_page(stages: Mapping[str, JudgedStage], runs: Sequence[str] = ()) -> str:
+    """Return the page of all stages, the latest first; `runs` are sentences on other runs."""
     latest = [*stages.values()][::-1]
+    latest.sort(key=lambda stage: not stage.plan.stage.objective)
+    results = latest[0].plan.config.results
     frame = _with_total(stages)
-    first = next(iter(stages.values())).plan.config
-    problems = [f"{s.plan.name}: {text}" for s in latest for text in s.problems]
-    words = {
-        "title": Path(first.results).name,
-        "decisions": [asdict(decision_row(stage)) for stage in latest],
-        "pages": {s.plan.name: _link(s.plan.results, Path(first.results)) for s in latest},
-        "problems": problems,
-        "shown": "",
-        "charts": [*_joined_charts(frame)],
+    links = {stage.plan.name: _link(stage.plan.results, results) for stage in latest}
+    words = _words(f"All stages: {Path(results).name}", latest, links)
+    words |= {"notes": [*runs], "charts": [*_joined_charts(frame)]}
+    shown = frame[frame["item"].isin(_shared(frame))]
+    return rendered({"table": shown[[*SHOWN, "total"]]}, words)
+
+
+def overview(stages: Mapping[str, JudgedStage]) -> str:
+    """Return the decisions as reStructuredText, with which Snakemake's report begins."""
+    blocks = []
+    for stage in [*stages.values()][::-1]:
+        first, *others = decision_lines(decision_row(stage))
+        lines = [f"**{_plain(f'{stage.plan.name}: {first}')}**", *map(_plain, others)]
+        blocks.append("".join(f"| {line}\n" for line in lines))
+    return "\n".join(blocks)
+
+
+def _plain(text: str) -> str:
+    """Escape what reStructuredText would read as markup."""
+    return re.sub(r"([^\w\s]|_)", r"\\\1", " ".join(text.split()))
+
+
+def _words(title: str, stages: Sequence[JudgedStage], pages: Mapping[str, str]) -> Section:
+    """Return what the template shows of stages; other parts are empty."""
+    named = len(stages) > 1
+    return {
+        "title": title,
+        "pages": pages,
+        "decisions": [asdict(decision_row(stage)) for stage in stages],
+        "problems": [
+            f"{stage.plan.name}: {text}" if named else text
+            for stage in stages
+            for text in stage.problems
+        ],
+        "provenance": [row for stage in stages for row in provenance_rows(stage)],
+        "notes": [],
+        "charts": [],
         "quality": [],
-        "provenance": [row for stage in latest for row in provenance_rows(stage)],
         "chosen": "",
         "flips": [],
     }
-    shown = frame[frame["item"].isin(_shared(frame))]
-    return rendered({"table": packed(shown[[*SHOWN, "total"]])}, words)
 
 
 def _with_total(stages: Mapping[str, JudgedStage]) -> pd.DataFrame:
     """Return the headlines of all stages; `total` counts tokens, or else steps, through them."""
     parts = [charts.headlines(stage.frame) for stage in stages.values()]
     frame = pd.concat([part for part in parts if len(part)] or parts)
-    steps = frame[frame["role"] != "bridge"]
+    steps = frame[frame["role"] == "step"]
     if len(steps) and steps["tokens"].notna().all() and steps["tokens_before"].notna().all():
         return frame.assign(total=frame["tokens_before"] + frame["tokens"])
     before = {name: _steps_before(name, stages) for name in stages}
@@ -125,64 +156,37 @@ def _steps_before(name: str, stages: Mapping[str, JudgedStage], seen: tuple[str,
 
 def _thinned(frame: pd.DataFrame, chosen: int | None) -> pd.DataFrame:
     """Return the rows of as many checkpoints as a page has room for, the chosen and last one among them."""
-    steps = [*dict.fromkeys(frame.loc[frame["role"] != "bridge", "step"])]
+    steps = [*dict.fromkeys(frame.loc[frame["role"] == "step", "step"])]
     every = math.ceil(len(frame) / ROWS)
     kept = {*steps[::-1][::every], chosen}
-    return frame[(frame["role"] == "bridge") | frame["step"].isin(kept)]
+    return frame[(frame["role"] != "step") | frame["step"].isin(kept)]
 
 
-def _which_shown(stage: JudgedStage, frame: pd.DataFrame) -> str:
-    count = frame.loc[frame["role"] != "bridge", "step"].nunique()
-    if count == len(stage.steps):
-        return ""
-    return f"This page shows {count} of {len(stage.steps)} checkpoints; summary.csv has all."
+def _which_shown(stage: JudgedStage, frame: pd.DataFrame) -> Iterator[str]:
+    count = frame.loc[frame["role"] == "step", "step"].nunique()
+    if count < len(stage.steps):
+        yield f"{count} of {len(stage.steps)} checkpoints are shown here; summary.csv has all"
 
 
-def _link(page: Path, start: Path) -> str:
-    return os.path.relpath(page / "report.html", start).replace(os.sep, "/")
+def _link(folder: Path | str, start: Path | str) -> str:
+    return os.path.relpath(Path(folder) / PAGE, start).replace(os.sep, "/")
 
 
 def _stage_charts(
-    stage: JudgedStage, frame: pd.DataFrame, moved: pd.DataFrame
+    stage: JudgedStage, frame: pd.DataFrame, moved: pd.DataFrame, positions: pd.DataFrame
 ) -> Iterator[Section]:
     """Yield the charts of a stage, tier by tier."""
-    chosen = "" if stage.chosen is None else stage.plan.label(stage.chosen)
-    for kind, name, chart in figures(TABLE, MOVES, frame, moved, chosen):
+    for kind, name, chart in figures(stage, frame, moved, TABLE, MOVES):
         yield _section(kind, name, chart)
-
-
-def figures(
-    data: charts.Data,
-    moves_data: charts.Data,
-    frame: pd.DataFrame,
-    moved: pd.DataFrame,
-    chosen: str,
-) -> Iterator[tuple[charts.Kind, str, Drawn]]:
-    """Yield tier and headline, what it is, and the chart, of everything that is drawn of a stage.
-
-    Args:
-        data: Rows of headlines, or the name under which they are embedded; `moves_data` likewise.
-        chosen: The checkpoint that is shown first.
-    """
-    for kind in charts.kinds_of(frame):
-        own = charts.of_kind(frame, kind)
-        items, known = (
-            charts.items_of(own),
-            [*dict.fromkeys(own[own["delta"].notna()]["checkpoint"])],
-        )
-        if known:
-            first = chosen if chosen in known else known[-1]
-            yield kind, "heat", charts.heat(data, kind, items, known)
-            yield kind, "forest", charts.forest(data, kind, items, known, first)
-            counted = [item for item in items if len(moved) and item in set(moved["item"])]
-            if kind[0] in WITH_ANSWERS and counted:
-                yield kind, "moves", charts.moves(moves_data, kind[0], counted, known, first)
-        yield kind, "curves", charts.curves(data, kind, items)
+    for metric, own in positions.groupby("metric"):
+        items = [*dict.fromkeys(own["item"])]
+        chart = charts.positions(alt.NamedData("positions"), items)
+        yield _section((own["tier"].iloc[0], str(metric)), "positions", chart)
 
 
 def _joined_charts(frame: pd.DataFrame) -> Iterator[Section]:
     """Yield a tier's curves through all stages, of what more than one stage has."""
-    starts = frame[frame["role"] != "bridge"].groupby("stage")["total"].min()
+    starts = frame[frame["role"] == "step"].groupby("stage")["total"].min()
     borders = sorted(set(starts.dropna()))[1:]
     for kind in charts.kinds_of(frame):
         own = charts.of_kind(frame, kind)
@@ -258,5 +262,8 @@ def _fitting(sections: Iterable[Section], room: int) -> Iterator[Section]:
         while section["flips"] and (size := 2 * len(as_json(section))) > room:
             section = {**section, "flips": section["flips"][:-1]}
         if section["flips"] or section["note"]:
+            changes = [flip["change"] for flip in section["flips"]]
+            lost, gained = changes.count("lost"), changes.count("gained")
+            section["counts"] = f"{lost} lost, {gained} gained"
             room -= size if section["flips"] else 300
             yield section

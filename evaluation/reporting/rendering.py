@@ -19,9 +19,10 @@ ENVIRONMENT = Environment(
 )
 
 
-def rendered(data: Mapping[str, Any], words: Mapping[str, Any]) -> str:
+def rendered(data: Mapping[str, pd.DataFrame], words: Mapping[str, Any]) -> str:
+    """Return a page: `data` are the tables that its script draws, `words` what the template shows."""
     specs = {chart["id"]: chart["spec"] for chart in words["charts"]}
-    embedded = as_json({"data": data, "specs": specs})
+    embedded = as_json({"data": {k: packed(v) for k, v in data.items()}, "specs": specs})
     page = ENVIRONMENT.get_template("page.html")
     return page.render(library=_library(), embedded=embedded, **words)
 

@@ -9,23 +9,28 @@ Only files whose content changes are written. What failed or is missing is named
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.write import write_deltas, write_stage
-from evaluation.checkpoints.subjects import stage_steps
+from evaluation.checkpoints.subjects import stage_steps, steps_so_far
 from evaluation.errors import EvaluationError
+from evaluation.files import write_text
 from evaluation.reporting.comparison import write_configured
-from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.reporting.pages.page import write_page
-from evaluation.reporting.pages.stage_page import stage_page
+from evaluation.reporting.figures import write_figures
+from evaluation.reporting.flips import moves
+from evaluation.reporting.judged_stage import read_stage as judged_stage
+from evaluation.reporting.page import front_page, overview, stage_page
+from evaluation.reporting.status import failures
 from evaluation.reporting.table import stage_rows
-from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
-from evaluation.results.comparison_file import COMPARISON_FILES
+from evaluation.results.comparison_file import COMPARISON, COMPARISON_FILES, Comparison
 from evaluation.results.deltas_file import DELTAS
 from evaluation.results.read import reading_once, tiers_in
-from evaluation.results.stage_files import BRIDGE_FILES, PAGE
+from evaluation.results.stage_files import BRIDGE_FILES, OVERVIEW, PAGE
 from evaluation.results.table import write_rows
+from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 
 Plans = Mapping[str, StagePlan]
 
@@ -46,8 +51,11 @@ def report_stage(plan: StagePlan, plans: Plans) -> list[str]:
         write_stage(plan, compared, steps, failed)
     stage = read_stage(plan, steps)
     write_rows(plan.results, stage_rows(stage, plans))
-    write_page(plan.results / PAGE, stage_page(stage, write_quality(stage)))
-    write_figures(plan)
+    write_quality(stage)
+    judged = judged_stage(plan, plans, [*failures(plan, steps), *failed, *stage.damaged])
+    moved = moves(plan, judged.frame)
+    write_text(plan.results / PAGE, stage_page(judged, moved))
+    write_figures(judged, moved)
     return failed
 
 
@@ -76,8 +84,27 @@ def report_run(plans: Plans) -> list[str]:
         failed = write_configured(plans)[1]
     else:
         _remove([Path(config.results) / name for name in COMPARISON_FILES])
-    write_front_page(plans)
+    stages = {
+        name: judged_stage(plan, plans, failures(plan, steps_so_far(plan)))
+        for name, plan in plans.items()
+    }
+    write_text(Path(config.results) / PAGE, front_page(stages, _on_runs(config)))
+    write_text(Path(config.results) / OVERVIEW, overview(stages))
     return failed
+
+
+def _on_runs(config: Config) -> list[str]:
+    """Return which of the configured runs is better in each stage, and since when, in sentences."""
+    path = Path(config.results) / COMPARISON
+    if not config.runs or not path.exists():
+        return []
+    return [
+        f"This run (A) and {one.run_b} (B), {stage.title}: {lead.sentence}"
+        for one in Comparison.read(path).comparisons
+        for stage in one.stages
+        for lead in stage.leads
+        if lead.item == OVERALL and lead.metric.removeprefix("delta_") == TIERS[lead.tier].headline
+    ]
 
 
 def _remove(paths: Sequence[Path]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluation.errors import CacheError, ResultsError
@@ -57,14 +58,14 @@ def credits_of(folder: Path, tier: TierName) -> pa.Table:
         units = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise ResultsError(f"{path}: cannot be read ({error}); run `snakemake` again") from None
-    names = [
-        name for name in (TIERS[tier].headline, *TIERS[tier].unranked) if name in units.column_names
+    tier_of = TIERS[tier]
+    shares = [
+        m for m in (tier_of.headline, *tier_of.unranked) if tier_of.metric(m).bounds == (0, 1)
     ]
+    names = [name for name in shares if name in units.column_names]
     if not names:
-        raise ResultsError(f"{path}: has no column {TIERS[tier].headline!r}; run `snakemake` again")
-    credit = units[names[0]]
-    if "greedy" in names:  # the credit of questions without candidates to rank
-        credit = pa.compute.coalesce(credit, units["greedy"])
+        raise ResultsError(f"{path}: has no column {tier_of.headline!r}; run `snakemake` again")
+    credit = pc.coalesce(*(units[name] for name in names))
     return pa.table({"item": units["item"], "unit": units["unit"], "credit": credit})
 
 
@@ -77,7 +78,7 @@ def samples_of(
         ResultsError: A file is missing or damaged, or the cache holds other questions than were scored.
     """
     rows = credits_of(folder, tier)
-    rows = rows.filter(pa.compute.equal(rows["item"], item))
+    rows = rows.filter(pc.equal(rows["item"], item))
     credit = dict(zip(rows["unit"].to_pylist(), rows["credit"].to_pylist(), strict=True))
     wanted = credit if ids is None else {id: credit.get(id) for id in ids}
     read = {"tier3": _questions, "tier4": _probes, "tier5": _completions}

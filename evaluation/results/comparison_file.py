@@ -12,8 +12,7 @@ from evaluation.settings.tiers import TierName
 
 COMPARISON = "comparison.json"
 COMPARISON_TABLE = "comparison.csv"
-COMPARISON_PAGE = "comparison.html"
-COMPARISON_FILES = (COMPARISON_TABLE, COMPARISON, COMPARISON_PAGE)
+COMPARISON_FILES = (COMPARISON_TABLE, COMPARISON)
 
 Steps = tuple[int | None, int | None]
 """Steps of two matched checkpoints."""

@@ -125,7 +125,6 @@ class TaskQuality(StageFile):
     protocol: str
     alpha: float
     power: float
-    advice: tuple[str, ...]
     rows: tuple[QualityRow, ...]
 
 

@@ -25,8 +25,8 @@ from evaluation.settings.metric import Metric
 
 TaskKind = Literal["ranked", "gold"]
 """Whether a task's candidates are all scored and ranked, or only the right answer is scored."""
-Figure = Literal["curves", "measures", "forest"]
-OF_STEPS: tuple[Figure, ...] = ("curves", "measures")
+Figure = Literal["curves", "heat", "forest", "moves"]
+OF_STEPS: tuple[Figure, ...] = ("curves",)
 """Figures of metrics over steps; other figures compare a stage with its bridge."""
 
 
@@ -88,7 +88,8 @@ class Tier:
     @property
     def figures(self) -> tuple[Figure, ...]:
         """Figures of a stage with a bridge; a stage without one has only those in OF_STEPS."""
-        return ("curves", "measures", "forest") if self.secondary else ("curves", "forest")
+        compared: tuple[Figure, ...] = ("curves", "heat", "forest")
+        return compared if self.kind == "nats" else (*compared, "moves")
 
     @property
     def units_file(self) -> str:

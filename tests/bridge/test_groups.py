@@ -10,7 +10,6 @@ import pytest
 
 from evaluation.bridge.deltas import compare
 from evaluation.errors import ConfigError
-from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.tables.side_by_side import checkpoint_columns
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
@@ -131,8 +130,6 @@ def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
         *(("tier3", name) for name in ("overall", *names, *TASKS)),
         *(("tier5", name) for name in ("overall", "sums")),
     ]
-    page = write_front_page({"second": plan}).read_text()
-    assert "Ranked choices (tier3), accuracy of core (group): " in page
 
 
 def test_a_loss_of_one_task_breaks_a_keep(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ Each claim is checked against the text of the files, pages and commands alone.
 """
 
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,10 @@ import pytest
 
 from evaluation.bridge.estimate import ALPHA
 from evaluation.bridge.write import write_stage
-from evaluation.reporting.pages.decision import stage_decision
-from evaluation.reporting.tables.stage_results import read_stage
-from evaluation.reporting.terminal import bridge_table
 from evaluation.runs.compare import compare_checkpoints
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, read, write_side, write_stage_of
-from tests.reporting.pages import rows_of, write_report
+from tests.reporting.pages import rows_of
 
 OBJECTIVES = (
     [{"tier": "tier3", "want": "improve", "margin": 0.0}],
@@ -102,7 +98,6 @@ def contradictions(stage: Written) -> list[str]:
         *_of_rows(stage),
         *_of_recommendation(stage),
         *_of_pairs(stage),
-        *_of_readers(stage),
     ]
 
 
@@ -199,44 +194,6 @@ def _of_pairs(stage: Written) -> list[str]:
         if "delta" in entry and entry["delta"] != pytest.approx(row.delta, abs=1e-9):
             said.append(f"{entry['step']}: differs by {entry['delta']}, {row.delta} in `compare`")
     return said
-
-
-def _of_readers(stage: Written) -> list[str]:
-    """Page, summary and terminal show the verdicts and the choice of the files."""
-    plan, said = stage.plan, []
-    html = write_report(plan, stage.steps).read_text()
-    row = r'data-candidate="(\d+)">[^<]*<td><span class="pill ([a-z-]+)"'
-    shown = re.findall(row, html)
-    pills = {int(step): verdict.replace("-", " ") for step, verdict in shown}
-    if {s: pills.get(s) for s in stage.steps} != {
-        s: v["verdict"] for s, v in stage.verdicts.items()
-    }:
-        said.append(f"the page shows {pills}")
-    text = bridge_table({plan.name: plan})
-    for step in stage.steps:
-        line = next(line for line in text.splitlines() if line.startswith(f"{step} "))
-        if not line.endswith(f"  {stage.verdicts[step]['verdict']}"):
-            said.append(f"terminal: {line}")
-    decision = stage_decision(read_stage(plan, stage.steps))
-    assert decision is not None
-    if f"step {stage.advice['step']}" not in decision.sentence:
-        said.append(f"decision: {decision.sentence}")
-    if decision.sentence not in html.replace("&#39;", "'"):
-        said.append("the page lacks the decision")
-    return [*said, *_of_runner_up(stage, decision.runner_up)]
-
-
-def _of_runner_up(stage: Written, text: str | None) -> list[str]:
-    if text is None:
-        return [] if len(stage.steps) == 1 else ["no runner-up"]
-    step = int(re.match(r"step (\d+)", text)[1])
-    similar = [entry["step"] for entry in stage.advice["similar"]]
-    why = {entry["step"]: entry["why"] for entry in stage.advice["others"]}
-    if ("not significantly different" in text) != (step in similar):
-        return [f"runner-up: {text}; similar are {similar}"]
-    if "significantly behind" in text and "significantly behind" not in why[step]:
-        return [f"runner-up: {text}; {why[step]}"]
-    return []
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -6,19 +6,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
 from evaluation.__main__ import main
-from evaluation.reporting.comparison import write_runs
-from evaluation.reporting.tables.figures import write_figures
-from evaluation.runs.compare import compare_runs
-from evaluation.runs.find import find_run
-from evaluation.runs.matching import Matching
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
-from tests.reporting.browser import launched, missing, opened
+from tests.reporting.browser import launched, missing
 from tests.reporting.pages import STEPS, write_pages, write_results
-from tests.runs.folders import write_run
 from tests.workflow.world import World, build_world
 
 
@@ -40,10 +34,7 @@ def plans(scored: Path, tmp_path: Path) -> dict[str, StagePlan]:
 @pytest.fixture(scope="session")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StagePlan]:
     """The same stages with tables, figures and all pages; to be read, not changed."""
-    plans = write_pages(tmp_path_factory.mktemp("reported"), steps=STEPS)
-    for plan in plans.values():
-        write_figures(plan)
-    return plans
+    return write_pages(tmp_path_factory.mktemp("reported"), steps=STEPS)
 
 
 @pytest.fixture(scope="module")
@@ -61,26 +52,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results whose pages are written up, to be read."""
     plans = write_pages(tmp_path_factory.mktemp("reading"))
     return plans["first"].results.parent
-
-
-@pytest.fixture(scope="session")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of run `a` compared with `b`, of the same steps, and with `c`, of others."""
-    root = tmp_path_factory.mktemp("compared")
-    for number, name in enumerate("abc", 1):
-        steps = (10, 20, 30) if name != "c" else (5, 20)
-        write_run(root / name, number=number, steps=steps, gain={30: 0.6} if name == "a" else None)
-    runs = [find_run(name, root / name / "results") for name in "abc"]
-    found = [compare_runs(runs[0], other, Matching()) for other in runs[1:]]
-    write_runs(root / "out", runs, found)
-    return root / "out"
-
-
-@pytest.fixture
-def stage(browser: Browser, written: Path) -> Iterator[Page]:
-    """The page of the second of its stages, open."""
-    with opened(browser, written / "second" / "report.html") as page:
-        yield page
 
 
 def command(*arguments: str, config: Path) -> None:

@@ -1,20 +1,13 @@
 """Results of two stages, the pages written of them, and what a page holds."""
 
-import base64
 import csv
-import gzip
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 from evaluation.files import write_jsonl
-from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.reporting.pages.stage_page import stage_page
-from evaluation.reporting.table import stage_rows
-from evaluation.reporting.tables.stage_results import read_stage
-from evaluation.reporting.tables.task_quality import write_quality
-from evaluation.results.table import write_rows
+from evaluation.reporting.report import report_run, report_stage
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side, write_stage_of
 from tests.prefill.plans import sign_meta
@@ -47,13 +40,10 @@ def write_results(
     return plans
 
 
-def write_report(plan: StagePlan, steps: tuple[int, ...]) -> Path:
-    """Tables and page of a stage, as the command writes them."""
-    found = read_stage(plan, steps)
-    write_rows(plan.results, stage_rows(found, {}))
-    page = plan.results / "report.html"
-    page.write_text(stage_page(found, write_quality(found)))
-    return page
+def write_report(plan: StagePlan) -> Path:
+    """Everything that shows a stage, as the command writes it; returns its page."""
+    report_stage(plan, {plan.name: plan})
+    return plan.results / "report.html"
 
 
 SHOTS = "".join(f"Question: is {i} odd?\nAnswer: perhaps, who knows it\n\n" for i in range(8))
@@ -79,9 +69,9 @@ def write_pages(
     """Both stages and the front page, of results as `write_results` makes them."""
     plans = write_results(root, steps=steps, **how)
     write_task(plans["second"], "quiz", "quiz")
-    write_report(plans["first"], (100,))
-    write_report(plans["second"], steps)
-    write_front_page(plans)
+    for plan in plans.values():
+        report_stage(plan, plans)
+    report_run(plans)
     return plans
 
 
@@ -91,17 +81,17 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def page_data(page: Path) -> dict[str, Any]:
-    """What a page draws from."""
-    found = re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)
-    packed = gzip.decompress(base64.b64decode(found[1]))
-    content: dict[str, Any] = json.loads(packed, object_hook=_rows)
-    return content
+def page_data(page: Path) -> dict[str, list[dict[str, Any]]]:
+    """The tables that a page draws, as its script unpacks them."""
+    found = re.search(r'id="embedded">(.*?)</script>', page.read_text(), re.DOTALL)
+    assert found is not None
+    tables = json.loads(found[1])["data"]
+    return {name: _rows(columns) for name, columns in tables.items()}
 
 
-def _rows(value: dict[str, Any]) -> Any:
-    """Rows of what a page holds as columns, as its script makes them."""
-    columns = value.get("$columns")
-    if columns is None:
-        return value
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    cells = {
+        name: [column["texts"][at] for at in column["at"]] if isinstance(column, dict) else column
+        for name, column in columns.items()
+    }
+    return [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import ResultsError
-from evaluation.reporting.flipped import as_text, flips_of, gains, moves
+from evaluation.reporting.flips import as_text, flips_of, gains, moves
 from evaluation.reporting.inspect_logs import write_logs
 from evaluation.reporting.samples import samples_of
 from evaluation.settings.plan import StagePlan

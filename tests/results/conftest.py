@@ -8,7 +8,7 @@ import pytest
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import make_plans
-from tests.reporting.pages import STEPS, write_report, write_results
+from tests.reporting.pages import write_report, write_results
 
 SECTIONS = tuple(tier.section for tier in TIERS.values())
 
@@ -18,7 +18,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both stages scored, the second one compared with its bridge; to be read, not changed."""
     root = tmp_path_factory.mktemp("scored")
     write_results(root, tiers=SECTIONS, items=12, blocks=9, prompts=8)
-    write_report(make_plans(root, tiers=SECTIONS)["second"], STEPS)
+    write_report(make_plans(root, tiers=SECTIONS)["second"])
     return root
 
 

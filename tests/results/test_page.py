@@ -3,8 +3,7 @@
 import pytest
 from pydantic import BaseModel
 
-from evaluation.reporting.comparison import write_runs
-from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.report import report_run
 from evaluation.results.columns import MEASURED
 from evaluation.results.comparison_file import Comparison, ComparisonRow
 from evaluation.results.delta_rows import DeltaRow
@@ -16,7 +15,7 @@ from evaluation.results.stage_files import (
     TaskQuality,
 )
 from evaluation.results.tier_files import TaskEntry, TaskMeans
-from evaluation.runs.compare import compare_runs
+from evaluation.runs.compare import compare_runs, write_comparisons
 from evaluation.runs.find import find_run
 from evaluation.runs.matching import Matching
 from evaluation.settings.model import models_in
@@ -60,9 +59,9 @@ def test_every_key_of_a_file_is_in_the_page(file: str) -> None:
 def test_every_file_is_in_the_page_and_the_page_has_no_other(plans: dict[str, StagePlan]) -> None:
     """Of the scores of two stages: pages and tables of one of them, and its comparison with the other."""
     results = plans["second"].results.parent
-    write_front_page(plans)
+    report_run(plans)
     sides = [find_run(name, plans[name].results) for name in ("first", "second")]
-    write_runs(results, sides, [compare_runs(*sides, Matching(which="last"))])
+    write_comparisons(results, [compare_runs(*sides, Matching(which="last"))])
     assert [*undescribed(results)] == []
     files = {place_of(str(path.relative_to(results))) for path in results.rglob("*.*")}
     assert {place for place, keys in described().items() if keys} <= files

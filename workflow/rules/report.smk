@@ -4,13 +4,9 @@ CAPTIONS = {
     SUMMARY_TABLE: ("summary", "tables", {"table": "all scores and deltas"}),
     PAGE: ("stage", "report", {"page": "verdict, curves, deltas, flips, trust"}),
     "curves": ("curves", None, {"figure": "values over steps"}),
-    "measures": (
-        "measures",
-        None,
-        {"figure": "measures beside the headline, over steps"},
-    ),
+    "heat": ("heat", None, {"figure": "changes of all checkpoints"}),
+    "moves": ("moves", None, {"figure": "questions gained and lost"}),
     "forest": ("forest", None, {"figure": "deltas against the bridge"}),
-    "comparison.html": ("comparison", None, {"page": "other runs"}),
 }
 
 

@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.deltas import compare
 from evaluation.errors import BridgeError
-from evaluation.reporting.headlines import shown_metrics
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.reporting.terminal import as_table
 from evaluation.results.escaping import csv_cell, latex
@@ -49,7 +48,10 @@ Columns = Mapping[str, Mapping[Key, Cell]]
 
 def _cells(values: Sequence[Value], flags: Mapping[Key, str | None]) -> dict[Key, Cell]:
     """Return a value for each item: overall values first, then means of groups, then the others."""
-    shown = shown_metrics((v.tier, v.item, v.metric) for v in values)
+    metrics: dict[tuple[TierName, str], set[str]] = {}
+    for value in values:
+        metrics.setdefault((value.tier, value.item), set()).add(value.metric)
+    shown = {key: TIERS[key[0]].shown_of(names) for key, names in metrics.items()}
     own = [v for v in values if v.metric == shown[v.tier, v.item]]
     own.sort(key=lambda v: (v.item != OVERALL, not is_mean(v.tier, v.item)))
     return {_key(v): Cell(v.value, v.low, v.high, flags.get(_key(v))) for v in own}

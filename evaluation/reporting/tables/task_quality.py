@@ -13,7 +13,6 @@ from evaluation.bridge.estimate import ALPHA, POWER
 from evaluation.bridge.paired import estimate_of, paired_of
 from evaluation.bridge.power import monotonicity, needed_units
 from evaluation.errors import ResultsError
-from evaluation.reporting.pages.verdicts import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
@@ -53,7 +52,6 @@ def write_quality(stage: StageResults) -> TaskQuality:
         protocol=protocol.REPORT,
         alpha=round(ALPHA, 10),
         power=POWER,
-        advice=tuple(advice_of(stage, rows)),
         rows=tuple(rows),
     )
     folder, cells = stage.plan.results, [row.model_dump() for row in quality.rows]

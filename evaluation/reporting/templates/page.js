@@ -15,7 +15,7 @@ const data = Object.fromEntries(
   Object.entries(embedded.data).map(([name, columns]) => [name, unpacked(columns)]));
 
 const drawn = Object.entries(embedded.specs).map(([id, spec]) =>
-  vegaEmbed(`#${id}`, { ...spec, datasets: data }, {
+  window.vegaEmbed(`#${id}`, { ...spec, datasets: data }, {
     renderer: "svg",
     config: { aria: false }, // the table below has the numbers
     logLevel: 1, // errors; a layer without rows is none

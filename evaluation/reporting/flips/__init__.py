@@ -1,1 +1,0 @@
-"""Questions, prompts and blocks that gained or lost against the bridge, with their texts."""

@@ -1,0 +1,89 @@
+"""Rows of models that were scored once, or whose scores others published: lines in the curves.
+
+`runs:` names a folder of results of one checkpoint, whose items are compared with the stage's as a pair
+is; items that must not be compared have no line. Nothing is paired with published scores.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.deltas import compare
+from evaluation.bridge.pairing import Pair
+from evaluation.errors import EvaluationError
+from evaluation.reporting.tables.values import values_of
+from evaluation.results.read import Results, read_folder, tiers_in
+from evaluation.settings.config import Config
+
+Row = dict[str, Any]
+
+
+def with_references(
+    frame: pd.DataFrame, config: Config, folder: Path | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a stage's headlines with the rows of references, and sentences on what these are.
+
+    Args:
+        folder: Results of a checkpoint of the stage, with which references are compared.
+    """
+    rows: list[Row] = []
+    notes: list[str] = []
+    for name, published in config.references.items():
+        notes.append(f"{name} (published): {published.source}; nothing is paired with it")
+        about = {
+            "checkpoint": f"{name} (published)",
+            "tier": published.tier,
+            "metric": published.measured,
+        }
+        rows += [
+            {**about, "item": item, "value": value} for item, value in published.scores.items()
+        ]
+    for name, run in config.runs.items():
+        if folder is not None and tiers_in(Path(run.path)):
+            try:
+                for tier, own in _comparable(
+                    name, read_folder(folder), read_folder(Path(run.path))
+                ):
+                    rows += own
+                    notes += [] if own else [f"{name} has no line in {tier}: it is not comparable"]
+            except EvaluationError as error:
+                notes.append(f"{name} has no line: {error}")
+    known = set(zip(frame["tier"], frame["item"], frame["metric"], strict=True))
+    drawn = [row for row in rows if (row["tier"], row["item"], row["metric"]) in known]
+    if not drawn:
+        return frame, notes
+    more = pd.DataFrame(drawn).assign(role="reference").reindex(columns=frame.columns)
+    return pd.concat([frame.astype(object), more.astype(object)], ignore_index=True), notes
+
+
+def _comparable(name: str, ours: Results, theirs: Results) -> Iterator[tuple[str, list[Row]]]:
+    """Yield a reference's values of each tier that are comparable; of means those over the same items."""
+    values = values_of(theirs)
+    for tier in (tier for tier in ours.tiers if tier in theirs.tiers):
+        mine, other = ours.tiers[tier], theirs.tiers[tier]
+        shown = {item for item in mine.items if item in other.items}
+        pair = Pair(mine, other) if mine.tier.rates else Pair(mine, other).over(shown)
+        shown |= {OVERALL} if {*mine.items} == {*other.items} else set()
+        differ = mine.file.tokenizer.identity != other.file.tokenizer.identity
+        try:
+            compare(*pair.results, across_tokenizers=differ)
+        except EvaluationError:
+            shown = set()
+        yield (
+            tier,
+            [
+                {
+                    "checkpoint": name,
+                    "tier": tier,
+                    "item": v.item,
+                    "metric": v.metric,
+                    "value": v.value,
+                }
+                for v in values
+                if v.tier == tier and v.item in shown
+                if not differ or mine.tier.metric(v.metric).is_free_of_tokens
+            ],
+        )

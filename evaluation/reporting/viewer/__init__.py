@@ -1,1 +1,0 @@
-"""Questions, prompts and completions of every checkpoint, in a browser, from a folder of results."""
