@@ -18,7 +18,7 @@ import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"snakemake", "datasets", "matplotlib", "jsonschema"}:
+        if name.partition(".")[0] in {"snakemake", "datasets", "altair", "jsonschema"}:
             raise ImportError(f"{name} is not installed")
 
 sys.meta_path.insert(0, Missing())

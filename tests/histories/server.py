@@ -12,7 +12,6 @@ import faulthandler
 import fcntl
 import gc
 import importlib
-import io
 import json
 import os
 import runpy
@@ -38,9 +37,9 @@ HIGH = 300
 QUIET = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 LIBRARIES = (
+    "altair",
     "datasets",
     "encodings.idna",
-    "matplotlib.backends.backend_svg",
     "pyarrow.parquet",
     "smart_open",
     "snakemake.cli",
@@ -57,22 +56,10 @@ def preload() -> None:
     for name in ("LlamaForCausalLM", "PreTrainedTokenizerFast"):
         getattr(transformers, name)
     sys.modules["snakemake.cli"].get_argument_parser()  # imports the plugins
-    _draw_once()
     for path in sorted(Path("evaluation").rglob("*.py")):
         name = ".".join(path.with_suffix("").parts)
         if name != TIED_TO_PARENT:
             importlib.import_module(name.removesuffix(".__init__"))
-
-
-def _draw_once() -> None:
-    """The first figure of a process reads fonts for half a second."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    figure = Figure()
-    FigureCanvasSVG(figure)
-    figure.subplots().set_title("once", weight="bold")
-    figure.savefig(io.StringIO(), format="svg")
 
 
 def serve(place: str) -> None:
