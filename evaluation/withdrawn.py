@@ -54,6 +54,10 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("option", "--checkpoint"): "write `--step STEP` or `--bridge`",
     ("option", "--engine-version"): "write the version into the name: `--engine 'sglang 0.5'`",
     ("option", "--forget"): "remove imported.json of the checkpoint's scores, and run `score`",
+    (
+        "command",
+        "view",
+    ): "write `show` in a terminal, or `export --format inspect` for `inspect view`",
     ("command", "completion"): "`shtab` and `argcomplete` complete any program that uses argparse",
     ("value", "contains_any"): "write `contains` with a list of the texts in place of a text",
     ("value", "lacks_characters"): "write `excludes` with `whole_words: false`",
