@@ -140,11 +140,11 @@ def _doubts(stage: JudgedStage) -> Iterator[str]:
     advice = stage.recommendation
     if advice and advice.runner_up:
         near = next((e for e in advice.similar if e.step == advice.runner_up.step), None)
-        text = f"runner-up: {stage.called(advice.runner_up.step)}"
+        how = advice.runner_up.why
         if near and advice.headline:
             metric = TIERS[advice.headline.tier].metric(advice.headline.metric)
-            text += f", {_amount(metric, near.delta)} from it, not significantly different"
-        yield text
+            how = f"{_amount(metric, near.delta)} from it, not significantly different"
+        yield f"runner-up: {stage.called(advice.runner_up.step)}, {how}"
 
 
 def _what_decides(stage: JudgedStage, row: ObjectiveRow) -> str:

@@ -89,11 +89,11 @@ def front_page(stages: Mapping[str, JudgedStage], runs: Sequence[str] = ()) -> s
     latest.sort(key=lambda stage: not stage.plan.stage.objective)
     results = latest[0].plan.config.results
     frame = _with_total(stages)
+    frame = _thinned(frame[frame["item"].isin(_shared(frame))])
     links = {stage.plan.name: _link(stage.plan.results, results) for stage in latest}
     words = _words(f"All stages: {Path(results).name}", latest, links)
     words |= {"notes": [*runs], "charts": [*_joined_charts(frame)]}
-    shown = frame[frame["item"].isin(_shared(frame))]
-    return rendered({"table": shown[[*SHOWN, "total"]]}, words)
+    return rendered({"table": frame[[*SHOWN, "total"]]}, words)
 
 
 def overview(stages: Mapping[str, JudgedStage]) -> str:
@@ -154,12 +154,14 @@ def _steps_before(name: str, stages: Mapping[str, JudgedStage], seen: tuple[str,
     return _steps_before(before, stages, (*seen, name)) + (origin.step or last)
 
 
-def _thinned(frame: pd.DataFrame, chosen: int | None) -> pd.DataFrame:
-    """Return the rows of as many checkpoints as a page has room for, the chosen and last one among them."""
-    steps = [*dict.fromkeys(frame.loc[frame["role"] == "step", "step"])]
+def _thinned(frame: pd.DataFrame, chosen: int | None = None) -> pd.DataFrame:
+    """Return the rows of as many checkpoints as a page has room for, the chosen and last ones among them."""
     every = math.ceil(len(frame) / ROWS)
-    kept = {*steps[::-1][::every], chosen}
-    return frame[(frame["role"] != "step") | frame["step"].isin(kept)]
+    steps = frame[frame["role"] == "step"].drop_duplicates(["stage", "step"])
+    places = steps.groupby("stage").cumcount(ascending=False)
+    kept = steps[(places % every == 0) | (steps["step"] == chosen)][["stage", "step"]]
+    known = pd.MultiIndex.from_frame(frame[["stage", "step"]]).isin(pd.MultiIndex.from_frame(kept))
+    return frame[(frame["role"] != "step") | known]
 
 
 def _which_shown(stage: JudgedStage, frame: pd.DataFrame) -> Iterator[str]:
@@ -189,11 +191,9 @@ def _joined_charts(frame: pd.DataFrame) -> Iterator[Section]:
     starts = frame[frame["role"] == "step"].groupby("stage")["total"].min()
     borders = sorted(set(starts.dropna()))[1:]
     for kind in charts.kinds_of(frame):
-        own = charts.of_kind(frame, kind)
-        items = [item for item in charts.items_of(own) if item in _shared(own)]
-        yield _section(
-            kind, "joined", charts.curves(TABLE, kind, items, x="total", borders=borders)
-        )
+        items = charts.items_of(charts.of_kind(frame, kind))
+        drawn = charts.curves(TABLE, kind, items, x="total", borders=borders)
+        yield _section(kind, "joined", drawn)
 
 
 def _shared(frame: pd.DataFrame) -> set[str]:
@@ -232,28 +232,25 @@ def _flips(stage: JudgedStage) -> Iterator[Section]:
 
 
 def _flip(flip: AnswerFlip) -> Section:
-    sides = {"bridge": flip.theirs, "this checkpoint": flip.ours}
+    ours, theirs = flip.ours, flip.theirs
+    sides = {"bridge": theirs, "this checkpoint": ours}
+    choices = zip(ours.choices, theirs.choices, strict=False)
     return {
-        "id": flip.ours.id,
+        "id": ours.id,
         "change": "gained" if flip.gain > 0 else "lost",
-        "prompt": _cut(flip.ours.prompt[-SHORT:], len(flip.ours.prompt)),
-        "target": _cut(flip.ours.target[:SHORT], len(flip.ours.target)),
-        "answers": {
-            name: {
-                "text": _cut(side.answer[:SHORT], len(side.answer)),
-                "why": "; ".join(side.reasons),
-            }
-            for name, side in sides.items()
-        },
-        "choices": [
-            (_cut(ours.text[:SHORT], len(ours.text)), theirs.score, ours.score)
-            for ours, theirs in zip(flip.ours.choices, flip.theirs.choices, strict=False)
-        ],
+        "prompt": _cut(ours.prompt, from_end=True),
+        "target": _cut(ours.target),
+        "answers": {n: (_cut(side.answer), "; ".join(side.reasons)) for n, side in sides.items()},
+        "choices": [(_cut(mine.text), other.score, mine.score) for mine, other in choices],
     }
 
 
-def _cut(text: str, whole: int) -> str:
-    return text if len(text) == whole else f"{text} … ({whole:,} characters)"
+def _cut(text: str, *, from_end: bool = False) -> str:
+    """Return a text that a page has room for, with the length of a longer one."""
+    if len(text) <= SHORT:
+        return text
+    whole = f"({len(text):,} characters)"
+    return f"{whole} … {text[-SHORT:]}" if from_end else f"{text[:SHORT]} … {whole}"
 
 
 def _fitting(sections: Iterable[Section], room: int) -> Iterator[Section]:
