@@ -52,6 +52,8 @@ def _about(header: dict[str, Any]) -> dict[str, str]:
     packages = header.get("packages") or {}
     items = header.get("items")
     tokenizer = header.get("tokenizer") or {}
+    entries = header.get("generation_tasks", {}).values()
+    engines = dict.fromkeys(_engine(entry["engine"]) for entry in entries if entry.get("engine"))
     return {
         "items": f"{items['used']} of {items['asked']}"
         if isinstance(items, dict)
@@ -61,5 +63,13 @@ def _about(header: dict[str, Any]) -> dict[str, str]:
         "numbers": str(header.get("dtype") or "–"),
         "window": str(header.get("sequence_length")),
         "tokenizer": f"{tokenizer.get('name')} ({str(tokenizer.get('fingerprint'))[:8]})",
-        "packages": ", ".join(f"{name} {' and '.join(of)}" for name, of in packages.items()) or "–",
+        "packages": ", ".join(
+            [*engines, *(f"{name} {' and '.join(of)}" for name, of in packages.items())]
+        ),
     }
+
+
+def _engine(engine: dict[str, Any]) -> str:
+    """Name another engine that wrote completions, and the file that they were read from."""
+    name = " ".join(filter(None, (engine["name"], engine.get("version"))))
+    return name + (f", imported from {engine['imported']}" if engine.get("imported") else "")

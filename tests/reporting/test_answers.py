@@ -1,6 +1,7 @@
 """Questions with both sides' answers: flips, `show` and Inspect's logs."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from evaluation.reporting.flips import as_text, flips_of, gains, moves
 from evaluation.reporting.inspect_logs import write_logs
 from evaluation.reporting.samples import samples_of
 from evaluation.settings.plan import StagePlan
+from tests.conftest import ROOT
 from tests.reporting.frames import long_table
 from tests.reporting.pages import write_results, write_task
 
@@ -85,3 +87,23 @@ def test_logs_of_inspect_have_every_question_once(plan: StagePlan, tmp_path: Pat
         assert sample["target"] in sample["choices"]
         assert set(sample["metadata"]["log-probabilities"]) == set(sample["choices"])
         assert sample["metadata"]["bridge"]["answer"] in sample["choices"]
+
+
+READ = """
+import sys
+from inspect_ai.log import read_eval_log
+for path in sys.argv[1:]:
+    log = read_eval_log(path)
+    print(log.eval.task, len(log.samples), log.status)
+"""
+
+
+@pytest.mark.long
+def test_inspect_itself_reads_them(plan: StagePlan, tmp_path: Path) -> None:
+    python = ROOT / ".venv-inspect" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("no .venv-inspect: make .venv-inspect/.complete")
+    paths = [str(path) for path in write_logs(plan, tmp_path, [20])]
+    read = subprocess.run([python, "-c", READ, *paths], capture_output=True, text=True, check=True)
+    assert len(read.stdout.splitlines()) == len(paths)
+    assert "quiz 400 success" in read.stdout

@@ -112,5 +112,5 @@ def test_json_of_a_configuration(command: Command, world: World) -> None:
     assert doctor["faults"] == ["caches"]
     assert {problem["check"] for problem in doctor["problems"]} == {"caches"}
     verdicts = json.loads(command("bridge-table", *config).out)["stages"]
-    assert verdicts["stage1"] == {"deltas": None, "recommendation": None, "note": "no bridge"}
-    assert "run `snakemake stage2" in verdicts["stage2"]["note"]
+    assert verdicts["stage1"]["do"] == "No objective set"
+    assert verdicts["stage2"]["do"].startswith("Wait: ")

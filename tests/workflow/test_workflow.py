@@ -46,7 +46,7 @@ def test_every_step_has_its_tiers_and_deltas(world: World) -> None:
 def test_a_run_ends_with_the_recommendation_and_a_dry_run_does_not(world: World) -> None:
     said = (world.folder / "said.txt").read_text()
     advice = world.read("stage2", "recommendation.json")
-    assert f"step {advice['step']} — {advice['why']}" in said
+    assert f"stage2: Take {advice['step']} (" in said
     assert said.count("stage1: no bridge, so no recommendation") == 1  # jobs do not say it too
     done = well(world.snakemake("-n", "--forceall"))
     assert "no recommendation" not in done.stdout + done.stderr
