@@ -36,11 +36,11 @@ class Rung:
 
 
 LADDER = (
-    Rung("stage1", 1000, 0.20),
-    Rung("stage2", 1000, 0.17),
-    Rung("stage2", 2000, 0.14, tp=3),
-    Rung("stage3", 1000, 0.06),
-    Rung("stage4", 100, 0.10, tp=3),  # the planted regression
+    Rung("stage1", 1000, 0.16),
+    Rung("stage2", 1000, 0.14),
+    Rung("stage2", 2000, 0.12, tp=3),
+    Rung("stage3", 1000, 0.05),
+    Rung("stage4", 100, 0.08, tp=3),  # the planted regression
     Rung("stage4", 200, 0.0),
 )
 
