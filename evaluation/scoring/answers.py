@@ -127,14 +127,9 @@ def cut(text: str, strings: Sequence[str]) -> str | None:
 def cut_again(
     raw: str, stop_reason: StopReason, strings: Sequence[str]
 ) -> tuple[str, StopReason] | None:
-    """Cut a stored raw text where it would have ended with these stop strings.
+    """Return a stored raw text where it would have ended with these stop strings, and why it ends.
 
-    Args:
-        raw: Text of all generated tokens.
-
-    Returns:
-        The text and why it ends. None if another stop string ended it and it has none of these: the
-        model would have continued, so the answer must be generated again.
+    None if another stop string ended it and it has none of these: the model would have continued.
     """
     text = cut(raw, strings)
     if text is not None:

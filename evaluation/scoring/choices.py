@@ -86,12 +86,7 @@ def score_questions(
 ) -> pa.Table:
     """Score every candidate of questions, and the unconditional log-likelihoods that `pmi` subtracts.
 
-    Returns:
-        A table of SCHEMA, a row for each question in their order.
-
-    Raises:
-        NonFiniteError: When the model returns NaN or infinity; it names the item.
-        ScoringError: When a question cannot be scored; it names the item.
+    Returns a table of SCHEMA, a row for each question; errors name the item.
     """
     fit = partial(fit_requests, max_length=max_length, prefix_token=prefix_token, bos=bos)
     fitted = [fit(_requests(item)) for item in questions.values()]

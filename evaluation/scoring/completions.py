@@ -8,7 +8,8 @@ answers are still being written.
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -42,45 +43,26 @@ from evaluation.store import Rows
 
 log = logging.getLogger(__name__)
 
-_READ_AFTER_PROMPT = {"text": "after the prompt"}
-"""Part of the key of completions whose text depends on their prompts."""
-
 Answers = dict[AnswerKey, Answer]
 
 
-class Prompts:
+class Prompts(NamedTuple):
     """An item's prompts, those of equal tokens once, and how they are completed."""
 
-    def __init__(
-        self,
-        prompts: Sequence[Prompt],
-        sampling: Sampling,
-        eos: Sequence[int],
-        stops: Sequence[str],
-    ) -> None:
-        self.sampling, self.eos, self.stops = sampling, eos, stops
-        self.by_key = {prompt_key(prompt): prompt for prompt in prompts}
-        self.keys = [sample_key(key, n) for key in self.by_key for n in range(sampling.n)]
-        """Of all samples."""
+    by_key: dict[str, Prompt]
+    sampling: Sampling
+    eos: list[int]
+    stops: tuple[str, ...]
 
-    def requests(self, job: Job, keys: Sequence[str]) -> list[GenerationRequest]:
-        """Return requests for some samples."""
+    def requests(self, job: Job, keys: Sequence[str]) -> Iterator[GenerationRequest]:
+        """Yield requests for some samples."""
         stopping = stopping_with(stage_tokenizer(job.plan), self.eos, self.stops)
-        samples: dict[str, list[int]] = {}
-        for key in keys:
-            prompt, _, number = key.rpartition("-")
-            samples.setdefault(prompt, []).append(int(number))
-        return [
-            GenerationRequest(
-                key,
-                self.by_key[key].tokens,
-                self.by_key[key].max_new_tokens,
-                tuple(numbers),
-                self.sampling,
-                stopping,
+        for key, samples in groupby(keys, lambda key: key.rpartition("-")[0]):
+            prompt = self.by_key[key]
+            numbers = tuple(int(sample.rpartition("-")[2]) for sample in samples)
+            yield GenerationRequest(
+                key, prompt.tokens, prompt.max_new_tokens, numbers, self.sampling, stopping
             )
-            for key, numbers in samples.items()
-        ]
 
 
 def plan_probes(job: Job, probes: Mapping[str, PromptCache]) -> Planned:
@@ -90,10 +72,8 @@ def plan_probes(job: Job, probes: Mapping[str, PromptCache]) -> Planned:
     items = []
     for chat in meta["chats"]:
         prompts = [prompt for prompt in cache.prompts if prompt.id in set(chat["probes"])]
-        eos = _end_tokens(job, chat["eos_token_ids"])
-        key = _key(job, "tier4", eos, GREEDY, {})
-        data = Prompts(prompts, GREEDY, eos, chat["stop"])
-        items.append(_item(job, "probes", key, data, answer_all))
+        data = _prompts(job, prompts, GREEDY, chat["eos_token_ids"], chat["stop"])
+        items.append(_item(job, "probes", _key(job, "tier4", data, {}), data, answer_all))
     entry = {
         "chats": [
             {**chat, "answers": item.rows.prefix}
@@ -111,11 +91,11 @@ def plan_probes(job: Job, probes: Mapping[str, PromptCache]) -> Planned:
 def plan_generation_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> Planned:
     """Return the samples of each task as an item."""
     imports = imports_of(job.store)
-    items, entries = list[ScoredItem](), dict[str, Callable[[], dict[str, Any]]]()
-    for name, cache in tasks.items():
-        item, entries[name] = _task(job, name, cache, imports.get(name))
-        items.append(item)
-    return Planned(items, lambda: {"tasks": {name: entry() for name, entry in entries.items()}})
+    planned = {name: _task(job, name, cache, imports.get(name)) for name, cache in tasks.items()}
+    return Planned(
+        [item for item, _ in planned.values()],
+        lambda: {"tasks": {name: entry() for name, (_, entry) in planned.items()}},
+    )
 
 
 def _task(
@@ -125,13 +105,13 @@ def _task(
     meta = cache.meta
     task = settled_task(job.plan.suite.generation_tasks[name], meta)
     engine = job.plan.config.generation.decoding
-    eos = _end_tokens(job, meta["eos_token_ids"])
-    data = Prompts(cache.prompts, task.sampling, eos, (*task.stop, *meta["end_strings"]))
+    stops = (*task.stop, *meta["end_strings"])
+    data = _prompts(job, cache.prompts, task.sampling, meta["eos_token_ids"], stops)
     if origin is not None:
         engine = {"engine": str(origin["engine"])}
         item = _item(job, name, import_key(name, origin)[1], data, refuse_imported)
     else:
-        key = _key(job, "tier5", eos, task.sampling, engine)
+        key = _key(job, "tier5", data, engine)
         item = _item(job, name, key, data, answer_all_by_vllm if engine else answer_all)
 
     def entry() -> dict[str, Any]:
@@ -146,7 +126,7 @@ def _task(
             "engine": other,
             "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
             "decoding": {**task.decoding, **engine},
-            "stop": list(data.stops),
+            "stop": list(stops),
             "chat_template": meta["chat_template"],
             "too_long": meta["too_long"],
             "shortened": meta.get("shortened", []),
@@ -159,29 +139,37 @@ def _task(
     return item, entry
 
 
+def _prompts(
+    job: Job,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    eos: Sequence[int],
+    stops: Sequence[str],
+) -> Prompts:
+    """Return prompts; an answer ends at the ids of the tokenizer and of the checkpoint's configuration."""
+    by_key = {prompt_key(prompt): prompt for prompt in prompts}
+    return Prompts(by_key, sampling, sorted({*eos, *job.checkpoint.end_tokens}), tuple(stops))
+
+
 def _item(job: Job, name: str, key: Mapping[str, Any], data: Prompts, score: Scorer) -> ScoredItem:
     def is_complete(row: Mapping[str, Any]) -> bool:
         return cut_again(row["text"], row["stop_reason"], data.stops) is not None
 
     rows = Rows(job.store, f"completions-{name}", key, is_complete)
-    return ScoredItem(name, rows, data.keys, score, data)
+    keys = [sample_key(key, n) for key in data.by_key for n in range(data.sampling.n)]
+    return ScoredItem(name, rows, keys, score, data)
 
 
-def _end_tokens(job: Job, eos: Sequence[int]) -> list[int]:
-    """Return the ids that end an answer, by the tokenizer or by the checkpoint's own configuration."""
-    return sorted({*eos, *job.checkpoint.end_tokens})
-
-
-def _key(
-    job: Job, tier: str, eos: Sequence[int], sampling: Sampling, engine: Mapping[str, str]
-) -> dict[str, Any]:
+def _key(job: Job, tier: str, data: Prompts, engine: Mapping[str, str]) -> dict[str, Any]:
+    # Completions of some tokenizers depend on their prompts.
+    read = {} if job.tokenizer["decodes_anywhere"] else {"text": "after the prompt"}
     return job.key(
         {
             "protocol": TIERS[tier].scoring,
             "tokenizer": job.tokenizer["fingerprint"],
-            "sampling": sampling.model_dump(exclude={"n"}),
-            "eos_token_ids": eos,
-            **({} if job.tokenizer["decodes_anywhere"] else _READ_AFTER_PROMPT),
+            "sampling": data.sampling.model_dump(exclude={"n"}),
+            "eos_token_ids": data.eos,
+            **read,
             **engine,
         }
     )

@@ -9,7 +9,6 @@ the same command does not run again for the same checkpoint, suite and data.
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -47,9 +46,7 @@ def command_name(command: str) -> str:
 def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
     """Run the stage's command unless its results are stored; return record, store and names there.
 
-    Raises:
-        CommandError: When the command fails, or a tier file is missing or lacks a number that the
-            suite needs; nothing is stored then.
+    Raises CommandError when it fails, or a tier file is missing or lacks a number; nothing is stored then.
     """
     plan, checkpoint = subject.plan, subject.open()
     check_whole(checkpoint)  # the command may support models that the engine does not
@@ -121,17 +118,13 @@ def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
 
 
 def _files(folder: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
-    """Return a tier's row of FILES, as the command wrote them.
-
-    Raises:
-        CommandError: When a file is missing or cannot be read, or lacks a number that the suite needs.
-    """
+    """Return a tier's row of FILES; raise CommandError if one is missing, unreadable, or lacks a number."""
     path, items = (folder / name for name in (TIERS[tier].summary_file, TIERS[tier].items_file))
     try:
         if path.is_symlink() or not path.is_file():
             raise ValueError("it is not there, or no file; have the command write it")
         text = path.read_text(encoding="utf-8")
-        _check_numbers(load_json(text, finite=True), tier, plan)
+        _check_items(load_json(text, finite=True), tier, plan)
         path, content = items, None
         if items.is_file() and not items.is_symlink():
             content = items.read_bytes()
@@ -144,30 +137,26 @@ def _files(folder: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
     return {"key": tier, "summary": text, "items": content}
 
 
-def _check_numbers(content: Any, name: TierName, plan: StagePlan) -> None:
-    """Raise ValueError if a number that the suite needs is missing or wrong in a tier's file."""
+def _check_items(content: Any, name: TierName, plan: StagePlan) -> None:
+    """Raise ValueError where a tier's file lacks the number of an item; `collect` checks their values."""
+    tier = TIERS[name]
     if not isinstance(content, dict):
         raise ValueError("not a JSON object")
-    for place, (low, high) in _expected(name, plan).items():
+    if tier.rates:
+        needed: set[tuple[str, ...]] = {("summary", tier.headline)}
+    else:
+        needed = {
+            (
+                tier.section,
+                item,
+                "".join(tier.unranked[:1]) if is_gold else tier.metric(tier.shown).key,
+            )
+            for item, definition in getattr(plan.suite, tier.section).items()
+            for is_gold in [getattr(definition, "kind", None) == "gold"]
+        }
+    for place in sorted(needed):
         value: Any = content
         for key in place:
             value = value.get(key) if isinstance(value, dict) else None
-        if type(value) not in (int, float) or not low <= value <= high:
-            bounds = f"from {low:g} to {high:g}" if high == 1 else f"of at least {low:g}"
-            raise ValueError(f"{'.'.join(place)} is {value!r}, not a number {bounds}")
-
-
-def _expected(name: TierName, plan: StagePlan) -> dict[tuple[str, ...], tuple[float, float]]:
-    """Return the keys of a tier file's numbers, each with its least and greatest value."""
-    tier = TIERS[name]
-    if tier.rates:
-        return {("summary", tier.headline): (0, 1)}
-    greatest = 1 if tier.kind == "credit" else sys.float_info.max
-    shown = tier.metric(tier.shown)
-    ranked = shown.key, shown.bounds[0] or 0.0, greatest
-    gold = "".join(tier.unranked[:1]), 0.0, sys.float_info.max
-    expected: dict[tuple[str, ...], tuple[float, float]] = {}
-    for item, definition in getattr(plan.suite, tier.section).items():
-        key, low, high = gold if getattr(definition, "kind", None) == "gold" else ranked
-        expected[tier.section, item, key] = low, high
-    return expected
+        if type(value) not in (int, float):
+            raise ValueError(f"{'.'.join(place)} is {value!r}, not a number")

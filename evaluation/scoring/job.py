@@ -6,6 +6,7 @@ the scores; `grading.collect` makes the tier files from them.
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from evaluation.checkpoints.training import consumed_tokens
 from evaluation.dependencies.making import Made
 from evaluation.dependencies.places import Place
 from evaluation.errors import CommandError, EvaluationError
+from evaluation.files import fingerprint
 from evaluation.prefill.entries import read_meta
 from evaluation.prefill.tiers import PREFILLS, Cached
 from evaluation.scoring.choices import plan_tasks
@@ -43,19 +45,11 @@ PLANNERS: Mapping[str, Callable[[Job, Mapping[str, Any]], Planned]] = complete(
 StageData = dict[TierName, dict[str, Cached]]
 """Every tier's cache entries by name, read and checked."""
 
-_read: dict[Path, tuple[Mapping[str, Any], Cached]] = {}
-"""Cache entries of the stage that was scored last, by folder, with the meta.json of each."""
-
 
 def score(place: Place) -> Made:
     """Score one checkpoint of a stage, or say why it cannot be scored, so that others continue without it.
 
-    Returns:
-        The files of the store that have the scores, or the error of the checkpoint itself.
-
-    Raises:
-        EvaluationError: For any other error, such as a missing cache or a GPU that does not respond;
-            finished scores stay in the store.
+    Other errors, such as a missing cache or a GPU that does not respond, are raised; finished scores stay.
     """
     consumed = consumed_tokens(place.subject.checkpoint)  # before it may be deleted
     try:
@@ -70,11 +64,7 @@ def score(place: Place) -> Made:
 
 
 def score_share(subject: Subject, share: Share) -> None:
-    """Score a share of a checkpoint's keys into the store, without a record; others score the rest.
-
-    Raises:
-        EvaluationError: As `score`, also where the checkpoint is at fault.
-    """
+    """Score a share of a checkpoint's keys into the store, without a record; others score the rest."""
     if subject.plan.stage.command:
         raise CommandError(
             f"stages.{subject.plan.name}.command scores a checkpoint as a whole; leave --part out"
@@ -112,30 +102,19 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
 
 
 def read_stage_data(plan: StagePlan) -> StageData:
-    """Read all caches of a stage; reuse those that are unchanged since this process last read them.
-
-    Reading many questions takes seconds, for which a GPU would wait before each checkpoint.
-
-    Raises:
-        CacheError: When an entry is missing or damaged; it names the first.
-    """
-    global _read
-    before, _read = _read, {}
+    """Read all caches of a stage, each once in a process: many questions take seconds to read."""
     return {
         tier: {
-            name: _entry(tier, plan.cache_folder(tier, name), before)
-            for name in plan.cache_entries(tier)
+            name: _entry(tier, plan.cache_folder(tier, name)) for name in plan.cache_entries(tier)
         }
         for tier in plan.tiers
     }
 
 
-def _entry(
-    tier: TierName, folder: Path, before: Mapping[Path, tuple[Mapping[str, Any], Cached]]
-) -> Cached:
-    meta = read_meta(folder)  # it has checksums of all files next to it
-    earlier = before.get(folder)
-    if earlier is None or earlier[0] != meta:
-        earlier = meta, PREFILLS[tier].read(folder)
-    _read[folder] = earlier
-    return earlier[1]
+def _entry(tier: TierName, folder: Path) -> Cached:
+    return _read(tier, folder, fingerprint(read_meta(folder)))  # it has checksums of all files
+
+
+@lru_cache(maxsize=256)
+def _read(tier: TierName, folder: Path, meta: str) -> Cached:
+    return PREFILLS[tier].read(folder)

@@ -43,13 +43,10 @@ class Job:
         self.store = ScoreStore(plan.scores, self._contents.identity(self.checkpoint))
 
     def check_unchanged(self) -> None:
-        """Check that the checkpoint on disk is still the one that was opened.
+        """Raise ScoringError if the checkpoint on disk is not the one that was opened any more.
 
-        It may have been deleted meanwhile: the loaded model was complete. Where only times differ, as
-        after `touch`, its content is compared.
-
-        Raises:
-            ScoringError: When the checkpoint was replaced.
+        It may have been deleted meanwhile: the loaded model was complete. Where only times differ, as after
+        `touch`, its content is compared.
         """
         state = checkpoint_state(self.location)
         if is_left_of(state, self._state):

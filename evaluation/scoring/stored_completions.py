@@ -86,10 +86,8 @@ def counted_completions(
 ) -> tuple[dict[str, StoredCompletion], dict[str, Mapping[str, Any]]]:
     """Return all requested completions, with the number of tokens until generation would stop.
 
-    The tokenizer is loaded only if completions were generated with other stop strings.
-
-    Raises:
-        ScoringError: When a completion is not stored.
+    The tokenizer is loaded only if completions were generated with other stop strings. Raises
+    ScoringError when a completion is not stored.
     """
 
     @lru_cache
@@ -118,11 +116,7 @@ def counted_completions(
 
 
 def until_stopped(stopping: Stopping, prompt: Sequence[int]) -> Count:
-    """Return a function that counts as generation does: token by token, until a stop string is complete.
-
-    Args:
-        prompt: Ids before the completion; without them, its first blank may not count.
-    """
+    """Return what counts as generation does: token by token, until a stop string is complete."""
 
     def count(tokens: Sequence[int]) -> int:
         search = StopSearch(stopping, prompt)

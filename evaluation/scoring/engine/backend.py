@@ -39,9 +39,8 @@ _REMEDY = (
 class EngineBackend:
     """Runs a checkpoint with the built-in engine.
 
-    `device` and `dtype` are part of every score's key; `row_tokens`, the tokens of a pass, is less
-    than configured if memory was too small. Scoring raises NonFiniteError if the model returns NaN or
-    infinity, and ScoringError if it cannot be run; both name the item.
+    `device` and `dtype` are part of every score's key. Scoring raises NonFiniteError if the model returns NaN
+    or infinity, and ScoringError if it cannot be run; both name the item.
 
     Args:
         loaded: Called once the model is in memory.
@@ -123,25 +122,19 @@ class EngineBackend:
         return self._within_memory(lambda: score_requests(self.engine, requests))
 
     def block_nats(self, tokens: torch.Tensor, document_starts: torch.Tensor | None) -> BlockNats:
-        """Return the nats of each block of packed tokens, in total and by position.
+        """Return the nats of each block of tokens (blocks, length), in total and by position.
 
-        Args:
-            tokens: Token ids, (blocks, length).
-            document_starts: Flat positions at which documents begin; a token then attends only to its
-                own document. None: to all tokens before it in its block.
+        With the flat positions at which documents begin, a token attends only to its own document.
         """
         return self._within_memory(lambda: score_blocks(self.engine, tokens, document_starts))
 
     def answers(
         self, requests: Sequence[GenerationRequest], *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
-        """Yield all samples of the requests, in parts as they are finished.
+        """Yield all samples of the requests, in parts as they are finished; the model is loaded at once.
 
         A sample depends on the checkpoint, the request's tokens, its sampling settings with their
-        seed, and the sample's index; not on other requests. The model is loaded at once.
-
-        Args:
-            vocabulary: Number of ids that may be chosen.
+        seed, and the sample's index; not on other requests. Only ids below `vocabulary` are chosen.
         """
         engine = self._decoder  # loaded now, so that its time is not that of the first answers
         ensure_decodable(engine, max(len(one.tokens) + one.max_new_tokens for one in requests))
@@ -150,8 +143,7 @@ class EngineBackend:
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:
         """Run; halve the tokens of a pass each time that a GPU's memory is exhausted, also for later items.
 
-        If compiling fails, run uncompiled layers. Raises NotEnoughMemory below SMALLEST, and GpuFault
-        if the GPU fails.
+        If compiling fails, run uncompiled layers.
         """
         while True:
             try:

@@ -54,9 +54,7 @@ Run = Callable[[Batch], tuple[torch.Tensor, torch.Tensor]]
 def scoring_fault(model: PreTrainedModel, run: Run, shape: Shape, *, is_causal: bool) -> str | None:
     """Return why a row's log-probabilities in a shape differ from the model's own; None if they do not.
 
-    Args:
-        run: Returns log-probabilities of the pairs of a batch, and whether they are greedy.
-        is_causal: Whether the row is one plain sequence; otherwise two share it.
+    The row is one plain sequence, or two that share a prefix.
     """
     length = min(max(BLOCK + _BEYOND, beyond_windows(model, shape.length)), shape.length)
     vocabulary = model.get_input_embeddings().weight.shape[0]
@@ -128,13 +126,9 @@ def _window_sizes(table: dict[str, Any]) -> Iterator[int]:
 
 
 def difference(model: PreTrainedModel, tokens: Ints, found: Values) -> str | None:
-    """Return by how much log-probabilities differ from the model's own; None if by rounding alone.
+    """Return by how much log-probabilities (last, tokens) differ from the model's own, if not by rounding.
 
     In narrow dtypes, twice what two of the class's own attention functions differ by is rounding, too.
-
-    Args:
-        tokens: The sequence, (T,).
-        found: Log-probabilities of `compared` tokens after each of the last tokens, (last, tokens).
     """
     own = _reference(model, tokens, len(found))
     is_mixed = any(type(module).__name__.endswith("Experts") for module in model.modules())

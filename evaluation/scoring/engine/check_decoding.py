@@ -17,14 +17,7 @@ PROMPT, ANSWER = 40, 8
 
 
 def ensure_decodable(engine: Engine, longest: int) -> None:
-    """Compare three answers, once for each length of windows.
-
-    Args:
-        longest: Tokens of the longest prompt with its answer.
-
-    Raises:
-        ScoringError: When the logits differ from the model's own.
-    """
+    """Compare three answers, once for each length of windows; raise ScoringError where logits differ."""
     length = max(PROMPT, beyond_windows(engine.model, longest))
     if length in engine.decodable:
         return

@@ -39,11 +39,7 @@ class Engine:
 
     It is compared with the model's own pass: at once, and before the first pass beyond a window; if
     compiled, before the first pass of each shape and kind of mask. If they differ, it raises ScoringError.
-
-    Args:
-        model: A loaded model, which other code may use between passes.
-        row_tokens: Budget of a forward pass, in tokens.
-        compiler: Backend of `torch.compile` for layers and head; None: uncompiled.
+    Other code may use the model between passes.
     """
 
     def __init__(
@@ -166,11 +162,7 @@ class Engine:
         return HostCopy(logprob.double(), is_greedy)
 
     def ensure_checked(self, lengths: Sequence[int], *, is_text: bool) -> None:
-        """Compare the shapes in which rows of such lengths run with the model's own pass, each once.
-
-        Raises:
-            ScoringError: When they differ.
-        """
+        """Compare the shapes in which rows of such lengths run with the model's own pass, each once."""
         if self.compiler is None:
             shapes = {Shape(1, max(SHORT, beyond_windows(self.model, max(lengths))))}
             is_text = False

@@ -79,14 +79,10 @@ class PartialAnswer:
 
 
 class Decoding:
-    """Rows that decode an answer each, and are refilled once that ends.
+    """Rows that decode an answer each, and are refilled once that ends, or else with the last row.
 
-    If there is no answer to refill a row with, the last row moves there.
-
-    Args:
-        vocabulary: Number of ids that may be chosen.
-        rows: Most rows that are decoded at once; fewer if free memory is for fewer.
-        seen: Gets the logits (V,) from which each token was chosen.
+    At most `rows` are decoded at once, fewer if free memory is for fewer. `seen` gets the logits (V,) from
+    which each token was chosen.
     """
 
     _slots: Slots
@@ -255,16 +251,12 @@ def generate(
 ) -> Iterator[Answers]:
     """Yield answers in parts as they are finished, the longest prompts first.
 
-    If a GPU's memory is exhausted, unfinished answers are decoded again with half the batch size.
+    If a GPU's memory is exhausted, unfinished answers are decoded again with half the rows.
 
     Args:
         engine: An engine whose layers are not compiled.
         vocabulary: Number of ids that may be chosen.
         batch: Most rows that are decoded at once; fewer if free memory is for fewer. None: MOST.
-
-    Raises:
-        NonFiniteError: When the model returns NaN or infinity; it names the first such prompt.
-        ScoringError: When memory is too small for a single row.
     """
     batch = batch or MOST[engine.device.type]
     wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}

@@ -170,13 +170,7 @@ _COMPILERS = ("torch._dynamo", "torch._inductor", "torch._functorch", "triton", 
 
 @contextlib.contextmanager
 def gpu_faults() -> Iterator[None]:
-    """Convert errors of the GPU in the block to this project's errors; let other errors pass.
-
-    Raises:
-        NotEnoughMemory: When its memory is exhausted, whichever library reports that.
-        GpuFault: When it failed, and this process cannot use it any more.
-        CompileError: When the model's layers could not be compiled.
-    """
+    """Convert errors of the GPU in the block to NotEnoughMemory, GpuFault or CompileError."""
     try:
         yield
     except EvaluationError:

@@ -60,12 +60,8 @@ class Head:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the log-probability of each pair (P,), and whether its token is the likeliest.
 
-        Among equally likely tokens the one with the lowest id is the likeliest.
-
-        Args:
-            hidden: Last hidden states, (Q, D).
-            pair: Index into `hidden` of each pair, ascending, on the host, so that nothing waits for
-                a GPU to find the chunks' bounds; like `target`, the token of each pair.
+        `pair`, ascending indices into the hidden states (Q, D), and `target` are on the host, so that
+        nothing waits for a GPU to find the chunks' bounds.
         """
         bounds = np.searchsorted(pair.numpy(), np.arange(0, len(hidden) + self.rows, self.rows))
         pair, target = (part.to(hidden.device, non_blocking=True) for part in (pair, target))

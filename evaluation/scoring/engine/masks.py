@@ -24,12 +24,7 @@ Windows = dict[str, int | None] | int | None
 
 
 def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> torch.Tensor:
-    """Return a boolean mask (B, 1, S, S), True where a row's token attends to a column's.
-
-    Args:
-        depth: Position of each token in its sequence, (B, S).
-        end: Row index from which on no token attends to it, (B, S).
-    """
+    """Return a boolean mask (B, 1, S, S), True where a row's token attends to a column's."""
     index = torch.arange(end.shape[1], device=end.device)
     visible = (index[None, :] <= index[:, None]) & (index[:, None] < end[:, None, :])
     if window is not None:

@@ -42,12 +42,7 @@ class Totals(NamedTuple):
 
 
 def score_requests(engine: Engine, requests: Sequence[Request]) -> list[Score]:
-    """Score requests, each with a context and a continuation, that fit the context window.
-
-    Raises:
-        NonFiniteError: When the model returns NaN or infinity; it names the first such request.
-        ScoringError: When a token has no embedding, or a GPU has too little memory.
-    """
+    """Score requests that fit the context window; raise NonFiniteError, which names the first broken one."""
     if not requests:
         return []
     # Candidates of a question share its context, which may have many tokens.
@@ -64,14 +59,10 @@ def score_requests(engine: Engine, requests: Sequence[Request]) -> list[Score]:
 def score_blocks(
     engine: Engine, tokens: torch.Tensor, document_starts: torch.Tensor | None = None
 ) -> BlockNats:
-    """Return the negative log-likelihood of blocks of text, in total and by position, and counts of tokens.
+    """Return the nats of blocks of text (blocks, length), in total and by position, and counts of tokens.
 
-    Every token but the first is predicted from all tokens before it in its block. With
-    `document_starts` only those of its document count, and a document's first token is not scored.
-
-    Args:
-        tokens: Token ids, (blocks, length), any integer type.
-        document_starts: Flat positions at which documents begin; None for scores within blocks.
+    Every token but the first is predicted from all tokens before it in its block. With the flat positions
+    of `document_starts` only those of its document count, and a document's first token is not scored.
     """
     text = tokens.numpy().astype(np.int64)
     bins = bin_starts(text.shape[1])

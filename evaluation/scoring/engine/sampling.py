@@ -25,15 +25,10 @@ from evaluation.scoring.answers import GenerationRequest
 from evaluation.settings.generation import Sampling
 
 SORTED = 128  # likeliest tokens that are sorted first; all are sorted if these are too few
-_BLOCK_LEVELS = 6  # the last halvings are within blocks; those before need only the blocks' sums
 
 
 class Stream:
-    """The random numbers of one sample, keyed by the prompt and its settings.
-
-    Args:
-        width: Number of random numbers for each token.
-    """
+    """The random numbers of one sample, `width` for each token, keyed by the prompt and its settings."""
 
     def __init__(self, request: GenerationRequest, sample: int, width: int) -> None:
         rules = request.sampling
@@ -122,35 +117,18 @@ def _largest(values: torch.Tensor, count: int) -> torch.Tensor:
 
 
 def draw(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-    """Draw an id for each row.
-
-    Args:
-        shares: Probability of each token, (B, V), up to a factor.
-        numbers: Random numbers in [0, 1), (B, width).
-    """
-    rows, vocabulary = shares.shape
-    inner = min(_BLOCK_LEVELS, numbers.shape[1])
-    size = 1 << inner
-    padded = torch.nn.functional.pad(shares, (0, -vocabulary % size)).view(rows, -1, size)
-    sums = padded.sum(dim=-1, dtype=torch.float64)
-    block = _descend(sums, numbers[:, : numbers.shape[1] - inner])
-    own = padded.gather(1, block[:, :, None].expand(-1, -1, size))[:, 0]
-    return (block * size + _descend(own, numbers[:, numbers.shape[1] - inner :]))[:, 0]
-
-
-def _descend(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-    """Return the index (B, 1) of the share that numbers (B, levels) draw from 2 ** levels shares (B, n)."""
+    """Draw an id for each row from shares (B, V), up to a factor, by random numbers (B, width) in [0, 1)."""
     sums = torch.nn.functional.pad(shares.cumsum(dim=-1, dtype=torch.float64), (1, 0))
-    levels = numbers.shape[1]
     first = torch.zeros_like(sums[:, :1], dtype=torch.long)
     below, above = torch.zeros_like(sums[:, :1]), sums[:, -1:]
+    levels = numbers.shape[1]
     for level in range(levels):
         number, half = numbers[:, level : level + 1], first + (1 << (levels - 1 - level))
         middle = sums.gather(1, half.clamp(max=shares.shape[1]))
         upper = (number * (above - below) >= middle - below) & (middle < above)
         first = torch.where(upper, half, first)
         below, above = torch.where(upper, middle, below), torch.where(upper, above, middle)
-    return first
+    return first[:, 0]
 
 
 def choose(

@@ -58,11 +58,7 @@ class PackedInputs:
     """Inputs, sorted, and cut into runs of neighbours that share a row each.
 
     A row begins where it would get longer than `capacity` allows for the prefix that would have to be
-    read again; a longer input has its own row.
-
-    Args:
-        inputs: Tokens that are read, by `key_of`, none empty.
-        targets: Tokens that are predicted after the last ones of each input, by `key_of`.
+    read again; a longer input has its own row. `targets` are predicted after the last tokens of each.
     """
 
     def __init__(
@@ -125,8 +121,8 @@ def common(left: bytes, right: bytes) -> int:
 def group_rows(lengths: Sequence[int], tokens: int) -> list[list[int]]:
     """Return indices of rows that run together, the longest first: at most `tokens` when padded.
 
-    The longest come first, so that memory runs out at once or never. A row that is longer than
-    `tokens` runs alone; rows whose padding would cost more than a forward pass run in a later one.
+    So memory runs out at once or never. A longer row runs alone, and rows whose padding would cost more
+    than a forward pass run in a later one.
     """
     groups: list[list[int]] = []
     padding = 0
@@ -164,12 +160,9 @@ class Batch(NamedTuple):
 def collate(
     rows: Sequence[PackedRow], length: int, *, count: int = 0, is_causal: bool | None = None
 ) -> Batch:
-    """Pad rows to one length; a padding token attends only to itself, and no other token to it.
+    """Pad rows to one length, and to `count` rows; padding attends only to itself, and nothing else to it.
 
-    Args:
-        length: Tokens of each row of the batch, S.
-        count: Least number of rows of the batch; missing ones are padding.
-        is_causal: Whether no mask is needed; None: if every row is one plain sequence.
+    `is_causal`: whether no mask is needed; None: if every row is one plain sequence.
     """
     is_causal = all(row.is_chain for row in rows) if is_causal is None else is_causal
     shape = max(count, len(rows)), length

@@ -37,10 +37,7 @@ class Score(NamedTuple):
 
 
 class BlockNats(NamedTuple):
-    """Nats and number of scored tokens of blocks of text, (blocks,), and both by position, (blocks, bins).
-
-    `metrics.positions` defines the bins of positions.
-    """
+    """Nats and tokens of blocks (blocks,), and both by `metrics.positions`' bins (blocks, bins)."""
 
     nats: NDArray[np.float64]
     tokens: NDArray[np.int64]
@@ -69,13 +66,8 @@ def fit_requests(
 ) -> Fitted:
     """Give every request a context, and truncate it on the left to fit the window.
 
-    Args:
-        prefix_token: Id that replaces an empty context, by `prefix_of`.
-        bos: Id that stays in front of a truncated context which begins with it; None: none does.
-
-    Raises:
-        ScoringError: When nothing is to be scored, a continuation is longer than the window, or a context
-            is empty and nothing replaces it.
+    `prefix_token` replaces an empty context; `bos` stays in front of a context that begins with it. Raises
+    ScoringError for what cannot be scored.
     """
     fitted = [_fit(request, max_length, prefix_token, bos) for request in requests]
     return Fitted([request for request, _ in fitted], sum(cut for _, cut in fitted))

@@ -7,7 +7,6 @@ differ where two tokens nearly tie. So answers of two engines are compared with 
 
 import hashlib
 import json
-import logging
 import os
 import subprocess
 import time
@@ -36,14 +35,11 @@ from evaluation.scoring.session import Job
 from evaluation.settings.computing import GenerationSettings
 from evaluation.tokenizers.files import write_plain_copy
 
-log = logging.getLogger(__name__)
-
 TOGETHER = 4096
 """Most answers that vLLM has at a time, waiting or being written: more than it can batch."""
 
 _POLL = 0.2
 _VARIABLES = {
-    "PYTHONUNBUFFERED": "1",  # nothing that is printed is lost if it is killed
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_DO_NOT_TRACK": "1",
@@ -66,25 +62,18 @@ class Vllm:
         Raises:
             ScoringError: When vLLM cannot be started, or ends before it has written all answers.
         """
-        python = find_vllm(self.job.plan.config.generation)
         keys = [AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples]
         with TemporaryDirectory(prefix="vllm-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
-            self._write_request(folder, [requests[key.request] for key in keys], vocabulary)
-            write_jsonl(
-                folder / "cases.jsonl", (_case(requests[key.request], key.sample) for key in keys)
-            )
-            for lines in answer_lines(python, folder, len(keys), self._threads()):
+            self._write_request(folder, requests, vocabulary)
+            cases = (_case(requests[key.request], key.sample) for key in keys)
+            write_jsonl(folder / "cases.jsonl", cases)
+            for lines in self._lines(folder, len(keys)):
                 self.version = json.loads((folder / "version.json").read_text())
                 yield {
                     (key := keys[line["number"]]): _answer(line, requests[key.request])
                     for line in lines
                 }
-
-    def _threads(self) -> dict[str, str]:
-        """Return the variable that gives vLLM on a CPU as many threads as this process has."""
-        is_cpu = self.job.backend.device == "cpu"
-        return {THREADS: str(torch.get_num_threads())} if is_cpu else {}
 
     def _write_request(
         self, folder: Path, requests: Sequence[GenerationRequest], vocabulary: int
@@ -108,46 +97,40 @@ class Vllm:
         }
         write_json(folder / "request.json", request)
 
-
-def answer_lines(
-    python: Path, folder: Path, count: int, variables: dict[str, str]
-) -> Iterator[list[dict[str, Any]]]:
-    """Yield the lines of answers as the program writes them, some at a time; what it prints is in our log.
-
-    Raises:
-        ScoringError: When the program cannot be run, or ends too early.
-    """
-    path, written, rest = folder / "answers.jsonl", 0, ""
-    path.touch()
-    try:
+    def _lines(self, folder: Path, count: int) -> Iterator[list[dict[str, Any]]]:
+        """Yield the lines of answers as the program writes them; what it prints is in the job's log."""
+        path, written, rest = folder / "answers.jsonl", 0, ""
+        path.touch()
+        python = find_vllm(self.job.plan.config.generation)
+        threads = (
+            {THREADS: str(torch.get_num_threads())} if self.job.backend.device == "cpu" else {}
+        )
         process = subprocess.Popen(
             [python, "-m", "evaluation.scoring.vllm.program", folder],
             stdin=subprocess.DEVNULL,
             stdout=2,
-            env=environment() | _VARIABLES | variables,
+            env=environment() | _VARIABLES | threads,
             cwd=folder,
             start_new_session=True,
             preexec_fn=partial(end_with_parent, os.getpid()),
         )
-    except OSError as error:
-        raise ScoringError(f"generation.python: {python} cannot be run ({error})") from None
-    try:
-        with open(path, encoding="utf-8") as file:
-            while written < count:
-                code = process.poll()  # before the last read
-                *whole, rest = (rest + file.read()).split("\n")
-                written += len(whole)
-                if whole:
-                    yield [json.loads(line) for line in whole]
-                elif code is not None:
-                    raise ScoringError(
-                        f"vLLM ({python}) ended with code {code} after {written} of {count} answers; what "
-                        "it printed is in the job's log; those answers are stored, and the next run resumes"
-                    )
-                else:
-                    time.sleep(_POLL)
-    finally:
-        end_group(process)
+        try:
+            with open(path, encoding="utf-8") as file:
+                while written < count:
+                    code = process.poll()  # before the last read
+                    *whole, rest = (rest + file.read()).split("\n")
+                    written += len(whole)
+                    if whole:
+                        yield [json.loads(line) for line in whole]
+                    elif code is None:
+                        time.sleep(_POLL)
+                    else:
+                        raise ScoringError(
+                            f"vLLM ({python}) ended with code {code} after {written} of {count} answers; why "
+                            "is in the job's log; those answers are stored, and the next run resumes"
+                        )
+        finally:
+            end_group(process)
 
 
 def find_vllm(generation: GenerationSettings) -> Path:
@@ -155,33 +138,26 @@ def find_vllm(generation: GenerationSettings) -> Path:
     python = generation.interpreter
     if python is None or not is_python(python):
         raise ScoringError(
-            f"generation.python: no {python}; install vLLM into a separate environment and name its "
+            f"generation.python: no {python}; install vLLM into an environment of its own and name its "
             "Python there, or leave `engine` out"
         )
     return python
 
 
 def _case(request: GenerationRequest, sample: int) -> dict[str, Any]:
-    """Return a prompt with vLLM's settings for one sample."""
-    sampling = request.sampling
-    return {
-        "tokens": list(request.tokens),
-        "settings": {
-            "max_tokens": request.max_new_tokens,
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-            "top_k": sampling.top_k or -1,
-            "seed": _seed(request.tokens, sampling.seed, sample),
-            "stop": list(request.stopping.strings),
-            "stop_token_ids": sorted(request.stopping.eos_ids),
-        },
+    """Return a prompt with vLLM's settings for one sample, whose seed does not depend on others."""
+    sampling, tokens = request.sampling, list(request.tokens)
+    digest = hashlib.blake2b(json.dumps([tokens, sampling.seed, sample]).encode(), digest_size=8)
+    settings = {
+        "max_tokens": request.max_new_tokens,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k or -1,
+        "seed": int.from_bytes(digest.digest(), "little") >> 2,  # vLLM needs fewer than 63 bits
+        "stop": list(request.stopping.strings),
+        "stop_token_ids": sorted(request.stopping.eos_ids),
     }
-
-
-def _seed(tokens: Sequence[int], seed: int, sample: int) -> int:
-    """Return the seed of a sample, which depends neither on n nor on other requests."""
-    digest = hashlib.blake2b(json.dumps([list(tokens), seed, sample]).encode(), digest_size=8)
-    return int.from_bytes(digest.digest(), "little") >> 2  # vLLM needs fewer than 63 bits
+    return {"tokens": tokens, "settings": settings}
 
 
 def _answer(line: dict[str, Any], request: GenerationRequest) -> Answer:
