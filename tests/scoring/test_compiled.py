@@ -1,8 +1,6 @@
 """What runs on a GPU, on CPU: compiled layers, fixed shapes, sparse masks, a compiled head."""
 
 import copy
-import gc
-import weakref
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from evaluation.errors import ScoringError
 from evaluation.scoring.engine import gpu
 from evaluation.scoring.engine import head as head_module
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.gpu import Shape, shape_of
 from evaluation.scoring.engine.head import Head
 from evaluation.scoring.engine.rows import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
@@ -92,32 +89,12 @@ def test_layers_share_a_graph_for_each_shape_and_models_share_them_too(counting)
     assert counts == [3] * 3
 
 
-def test_models_are_let_go_after_use():
-    """Of several checkpoints in one process only the last may be in memory."""
-    gone = []
-    for _ in range(3):
-        scored = engine("llama", "aot_eager")
-        score_requests(scored, random_requests(2))
-        weight = scored.model.base_model.layers[0].mlp.gate_proj.weight
-        gone.append((weakref.ref(scored.model), weakref.ref(weight)))
-        del scored, weight
-        gc.collect()
-        assert [part() for part in gone[-1]] == [None, None]
-
-
 def test_too_many_graphs_are_an_error_and_no_slow_path(counting, monkeypatch):
     monkeypatch.setattr(gpu, "MOST_GRAPHS", 1)
     scored = engine("llama", counting)
     score_requests(scored, random_requests(2))
     with pytest.raises(ScoringError, match="cannot be compiled for this GPU"):
         score_blocks(scored, text(2))
-
-
-def test_a_model_without_layers_is_refused(monkeypatch):
-    scored = engine("llama", "aot_eager")
-    monkeypatch.setattr(scored.model, "_no_split_modules", None)
-    with pytest.raises(ScoringError, match="does not name its decoder layers"):
-        score_requests(scored, random_requests(2))
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
@@ -151,19 +128,6 @@ def test_heads_score_as_log_softmax(pairs, spread, counting, monkeypatch):
                 torch.testing.assert_close(logprob.double(), expected, atol=1e-6, rtol=1e-5)
                 assert torch.equal(is_greedy, logits.argmax(-1)[query] == token)
     assert len(counting.graphs) == 1
-
-
-SHAPES = [
-    (4096, 16384, False, (1, 4096)),
-    (16385, 16384, False, (1, 32768)),
-    (3000, 16384, True, (5, 3072)),
-    (40000, 16384, True, (1, 40064)),
-]
-
-
-@pytest.mark.parametrize(("length", "budget", "is_text", "shape"), SHAPES)
-def test_shapes_are_few(length, budget, is_text, shape):
-    assert shape_of(length, budget, is_text=is_text) == Shape(*shape)
 
 
 class Wrong:

@@ -79,14 +79,6 @@ def test_what_is_refused_compiled_and_plain_is_an_error(monkeypatch, caplog):
     assert backend.model.config._attn_implementation == "sdpa"
 
 
-def test_bfloat16_gives_float32_logits():
-    model = copy.deepcopy(tiny.model("llama")).to(torch.bfloat16)
-    scored = Engine(model, row_tokens=64, device="cpu")
-    logits = scored.head.logits(torch.randn(3, 32, dtype=torch.bfloat16))
-    assert logits.dtype == torch.float32
-    assert (logits != logits.to(torch.bfloat16).float()).any()
-
-
 def small_gpu(monkeypatch, most, compiler=None):
     """A backend whose model runs out of memory above so many tokens in a pass."""
     backend = EngineBackend(Scoring(device="cpu", cpu_row_tokens=4096), None, lambda: None)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.errors import NonFiniteError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine import generate as decoding
 from evaluation.scoring.engine import slots
@@ -125,17 +125,6 @@ def test_a_prompt_is_read_once_for_all_its_samples() -> None:
         assert tokens_read(seen) == sum(len(ask.tokens) for ask in given) - 2 * 40
 
 
-def test_rows_that_end_are_refilled_at_once() -> None:
-    """With four rows, the steps are a quarter of the tokens, and what it takes to end together."""
-    model = tiny.model("llama")
-    given = asks(60, new=12)
-    with passes(model) as seen:
-        answers = run(model, given, batch=4)
-    steps = [rows for rows, length in seen if length == 1 and rows == 4]
-    needed = sum(len(answer.tokens) - 1 for answer in answers) / 4  # the first token takes no step
-    assert needed - 12 <= len(steps) <= needed
-
-
 def test_parts_come_while_others_are_still_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "PART_ANSWERS", 5)
     model = tiny.model("llama")
@@ -177,21 +166,6 @@ def test_without_memory_it_goes_on_with_half_the_rows(
         assert run(model, given, stopping, batch=8) == expected
     assert len(caplog.messages) == len(moments)
     assert "8 answers at once" in caplog.text
-
-
-def test_without_memory_for_one_row_it_says_so() -> None:
-    passes = itertools.count()
-
-    def fail(*_: object) -> None:
-        if next(passes) > 2:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-
-    model = tiny.model("llama")
-    with (
-        model.base_model.register_forward_pre_hook(fail),
-        pytest.raises(ScoringError, match="enough memory for a single answer"),
-    ):
-        run(model, asks(3), batch=8)
 
 
 def test_memory_limits_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:

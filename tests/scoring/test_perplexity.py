@@ -57,19 +57,6 @@ def test_what_has_no_perplexity_is_named(nats, tokens, error, message):
         summarize_blocks(table_of(nats, tokens))
 
 
-@pytest.mark.parametrize(
-    ("length", "starts"),
-    [
-        (257, [0, 256]),
-        (513, [0, 256, 512]),
-        (2048, [0, 256, 512, 1024]),
-        (3000, [0, 256, 512, 1024, 2048]),
-    ],
-)
-def test_bins_double_up_to_the_length(length: int, starts: list[int]) -> None:
-    assert bin_starts(length) == starts
-
-
 def test_summary_by_position_by_hand() -> None:
     """Two blocks: 4 and 6 nats over 2 tokens each, then 3 and 9 over 3 and 1."""
     table = table_of([[4.0, 3.0], [6.0, 9.0]], [[2, 3], [2, 1]])
@@ -81,27 +68,6 @@ def test_summary_by_position_by_hand() -> None:
     # u = (d - R w) / sum w is -1/4, 1/4 and -6/4, 6/4; 2 / (2 - 1) times the sum of squares
     assert near["stderr"] == pytest.approx(0.5)
     assert far["stderr"] == pytest.approx(3.0)
-
-
-def test_blocks_without_tokens_at_a_position_do_not_count_there() -> None:
-    nats, tokens = [[2.0, 5.0]] * 3 + [[3.0, 0.0]] * 3, [[1, 2]] * 3 + [[1, 0]] * 3
-    nats[0] = [2.0, 8.0]
-    far = summarize_positions(positions_of(table_of(nats, tokens)), 512)[1]
-    alone = np.array([8.0, 5.0, 5.0]) / 2
-    assert far["nats_per_token"] == pytest.approx(alone.mean())
-    assert far["stderr"] == pytest.approx(alone.std(ddof=1) / math.sqrt(3))
-
-
-def test_where_no_bin_or_one_alone_has_tokens() -> None:
-    table = table_of([[2.0, 1.0, 0.0], [2.0, 0.0, 0.0]], [[2, 1, 0], [2, 0, 0]])
-    bins = summarize_positions(positions_of(table), 700)
-    assert [one["first"] for one in bins] == [0, 256]
-    assert bins[1]["stderr"] is None  # one block
-    assert summarize_positions(positions_of(table_of([[2.0], [3.0]], [[2], [2]])), 128) == []
-    near = table_of([[2.0, 0.0], [3.0, 0.0]], [[2, 0], [2, 0]])
-    assert summarize_positions(positions_of(near), 512) == []
-    stored = table.drop_columns(["nats_by_position", "tokens_by_position"])
-    assert summarize_positions(positions_of(stored), 700) == []
 
 
 BLOCKS, LENGTH = 5, 700

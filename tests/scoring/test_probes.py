@@ -116,14 +116,6 @@ def test_special_tokens_stay_visible_in_the_response(tokenizer: FastTokenizer) -
     assert found["prompts"][0]["checks"]["no_chat_artifacts"]["passed"] is False
 
 
-def test_a_model_that_ends_at_once_passes_nothing(tokenizer: FastTokenizer) -> None:
-    rows = answered(stubborn({tokenizer.eos_token_id: 1.0}), tokenizer, "a", "b")
-    assert [row["response_tokens"] for row in rows] == [0, 0]
-    assert [row["stop_reason"] for row in rows] == ["eos", "eos"]
-    assert summarize(rows)[0]["summary"]["all_checks_pass_rate"] == 0
-    assert summarize(rows)[0]["summary"]["json_valid_rate"] == 0
-
-
 def test_an_answer_is_known_by_its_prompt_alone(tokenizer: FastTokenizer) -> None:
     """Neither its name nor its checks make a model answer again; its length does."""
     first, second = prompts_of(tokenizer, probes_of("a", "a"))
