@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from evaluation.checkpoints.config_files import read_table
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.huggingface_config import end_tokens, text_config
 from evaluation.checkpoints.subjects import stage_subjects
 from evaluation.errors import CheckpointError, EvaluationError
-from evaluation.files import load_json
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
@@ -30,13 +30,10 @@ _TYPED_END = 2
 
 
 def check_agreement(plan: StagePlan, checkpoint: Checkpoint, *, is_bridge: bool = False) -> None:
-    """Refuse a checkpoint that was trained with another tokenizer or sequence length.
+    """Raise CheckpointError for a checkpoint of another tokenizer or sequence length, or of unknown ones.
 
     A bridge may have been trained on shorter sequences than its stage scores: its loss on longer
     sequences shows what the stage has gained.
-
-    Raises:
-        CheckpointError: It disagrees, or it records neither and the stage has no `assume`.
     """
     _check_tokenizer(plan, checkpoint)
     _check_length(plan, checkpoint, is_bridge)
@@ -60,11 +57,9 @@ def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint) -> None:
         return
     if not _is_same_elsewhere(plan, checkpoint, named):
         written, own = (json.dumps(one, ensure_ascii=False) for one in (named, wanted.name))
-        where = f"add to {plan.tokenizer_key}.also_known_as: [{written}]"
-        if not plan.tokenizer_key:
-            where = (
-                f"write stages.{plan.name}.tokenizer: {{name: {own}, also_known_as: [{written}]}}"
-            )
+        key, known = plan.tokenizer_key, f"also_known_as: [{written}]"
+        where = f"write stages.{plan.name}.tokenizer: {{name: {own}, {known}}}"
+        where = f"add to {key}.{known}" if key else where
         raise CheckpointError(
             f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
             f"{wanted.name!r}; if they are the same, {where}"
@@ -101,9 +96,8 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 def _saved(plan: StagePlan) -> dict[str, Any]:
     """Return the description of the tokenizer that prefill saved; empty before that."""
-    with contextlib.suppress(OSError, ValueError):
-        found: dict[str, Any] = load_json((plan.tokenizer_folder / "meta.json").read_bytes())
-        return found
+    with contextlib.suppress(CheckpointError):
+        return read_table(plan.tokenizer_folder / "meta.json")
     return {}
 
 
@@ -152,12 +146,7 @@ def other_end(plan: StagePlan, checkpoint: Checkpoint) -> str:
 def check_tokenizer_fits(
     checkpoint: Checkpoint, vocab_size_needed: int, tokens: int | None = None
 ) -> None:
-    """Refuse a checkpoint that lacks an embedding for a token id, or has far more than there are tokens.
-
-    Args:
-        vocab_size_needed: The largest token id plus one.
-        tokens: Number of the tokenizer's tokens; None if it is not known.
-    """
+    """Refuse a checkpoint that lacks an embedding for a needed id, or has far more than there are tokens."""
     rows = checkpoint.vocab_size
     if vocab_size_needed > rows or rows > 2 * (tokens or rows):
         used = f"uses ids up to {vocab_size_needed - 1}" if vocab_size_needed > rows else ""

@@ -23,13 +23,10 @@ def parse_architecture(
     """Read Nanotron's model configuration, with its older defaults where a key is absent.
 
     Args:
-        config: Content of model_config.json, or of the same table in config.yaml.
         use_mup: Whether the model uses muP, which this configuration does not record; None if not known.
         sequence_length: Tokens of a training sequence; the model gets at least as many positions.
 
-    Raises:
-        UnsupportedCheckpoint: No class in transformers represents the model, or a key is unknown.
-        CheckpointError: A value is missing or impossible.
+    Raises UnsupportedCheckpoint if no class of transformers represents it, or as `validated`.
     """
     marked = [str(key) for key, value in config.items() if value is True]
     markers = [key for key in marked if key.startswith("is_") and key.endswith("_config")]

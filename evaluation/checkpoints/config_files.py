@@ -73,15 +73,11 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def validated(kind: type[Model], table: dict[str, Any], where: str, owner: str = "") -> Model:
-    """Return a table of a configuration, checked.
-
-    Args:
-        where: The file that an error names.
-        owner: What does not have the keys that the model forbids.
+    """Return the table in the file `where`, checked.
 
     Raises:
         IncompleteCheckpoint: A key is missing.
-        UnsupportedCheckpoint: A key is unknown, or no class of transformers represents the model.
+        UnsupportedCheckpoint: `owner` does not have a key, or no class of transformers represents the model.
         CheckpointError: A value is impossible.
     """
     try:
@@ -93,29 +89,24 @@ def validated(kind: type[Model], table: dict[str, Any], where: str, owner: str =
 def _refusal(mistakes: Sequence[Any], where: str, owner: str) -> CheckpointError:
     unknown = ("extra_forbidden", "invalid_key")
     foreign = [f"{_key(m)} ({short(m['input'])})" for m in mistakes if m["type"] in unknown]
-    first = mistakes[0]
-    reason = first.get("ctx", {}).get("error")
+    first, own = mistakes[0], "score it by a `command` of your own"
+    reason = first.get("ctx", {}).get("error") or first["msg"]
+    found = f"{_key(first)} is {short(first['input'])}: {reason}" if first["loc"] else reason
     if foreign:
         return UnsupportedCheckpoint(
             f"{where}: {first_few(foreign, 3)}: a key that {owner} does not have and that may change what is "
-            "computed, whatever its value; score it by a `command` of your own, or take it out if it "
-            "changes nothing"
+            f"computed, whatever its value; {own}, or take it out if it changes nothing"
         )
-    fixed = next((mistake for mistake in mistakes if mistake["type"] == "literal_error"), None)
-    if fixed or isinstance(reason, Unrepresentable):
-        what = f"{_key(fixed)} {short(fixed['input'])}" if fixed else reason
+    if first["type"] == "literal_error" or isinstance(reason, Unrepresentable):
         return UnsupportedCheckpoint(
-            f"{where}: {what} cannot be represented by any class of transformers; score it by a "
-            "`command` of your own"
+            f"{where}: {found} cannot be represented by any class of transformers; {own}"
         )
     if first["type"] == "missing":
         return IncompleteCheckpoint(
             f"{where}: {_key(first)} is missing, so the file was truncated, or no trainer wrote it; copy "
             "it again"
         )
-    what = reason or first["msg"]
-    what = f"{_key(first)} is {short(first['input'])}: {what}" if first["loc"] else what
-    return CheckpointError(f"{where}: {what}; correct it, or copy the file again")
+    return CheckpointError(f"{where}: {found}; correct it, or copy the file again")
 
 
 def _key(mistake: Any) -> str:

@@ -113,9 +113,7 @@ def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
         path: The folder, or one of Nanotron steps, of which `latest.txt` names the one to open.
         use_mup: Whether the model uses muP, for folders without the config.yaml that records it.
 
-    Raises:
-        CheckpointError: There is no checkpoint, it cannot be read, or it contradicts `use_mup`.
-        IncompleteCheckpoint: A part is missing.
+    Raises CheckpointError, or IncompleteCheckpoint if a part is missing.
     """
     with os_errors_named(path):
         if (path / "latest.txt").is_file() and not (path / "model").is_dir():

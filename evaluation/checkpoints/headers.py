@@ -51,21 +51,21 @@ def read_header(path: Path) -> Header:
                 slices = {name: content.get_slice(name) for name in {*content.keys()}}
                 metadata = content.metadata() or {}
         except SafetensorError as error:
-            raise _unsound(path, status.st_size, str(error)) from None
+            reason = str(error).removeprefix("Error while deserializing header: ")[:200]
+            kind = IncompleteCheckpoint if reason.startswith(_OTHER_SIZE) else CheckpointError
+            what = (
+                "ends early or late"
+                if reason.startswith(_OTHER_SIZE)
+                else "not a sound safetensors file"
+            )
+            raise kind(
+                f"{path}: {what} ({reason}; it has {status.st_size:,} bytes); wait until it is written, or "
+                "copy it again"
+            ) from None
     tensors = {n: TensorEntry(s.get_dtype(), tuple(s.get_shape())) for n, s in slices.items()}
     if not tensors:
         raise CheckpointError(f"{path}: not a sound safetensors file: it holds no tensors")
     return Header(path, tensors, metadata, status.st_size, status.st_mtime_ns)
-
-
-def _unsound(path: Path, size: int, reason: str) -> CheckpointError:
-    reason = reason.removeprefix("Error while deserializing header: ")
-    if reason.startswith(_OTHER_SIZE):
-        return IncompleteCheckpoint(
-            f"{path}: ends early or late: its {size:,} bytes are not those of its header ({reason}); wait "
-            "until it is written, or copy it again"
-        )
-    return CheckpointError(f"{path}: not a sound safetensors file: {reason[:200]}; copy it again")
 
 
 def read_folder_headers(folder: Path) -> list[Header]:

@@ -33,12 +33,9 @@ def load_model(
     dtype: torch.dtype | None = None,
     device: torch.device | str = "cpu",
 ) -> "PreTrainedModel":
-    """Return the checkpoint as a transformers model in evaluation mode, without gradients.
+    """Return the checkpoint as a transformers model in evaluation mode, by default in its own dtype.
 
     As in Nanotron, routers of experts stay float32 and compute in it.
-
-    Args:
-        dtype: Dtype of the parameters; None keeps the checkpoint's.
 
     Raises:
         CheckpointError: It is incomplete or unsound, or changes while it is read.

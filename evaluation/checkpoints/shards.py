@@ -108,8 +108,7 @@ def _shard(header: Header, match: re.Match[str]) -> Shard:
     whole_shape = tuple(map(int, re.findall("[0-9]+", plain))) if _SHAPE.fullmatch(plain) else ()
     pairs = [_slices_pair(pair, shape, whole_shape) for pair in text.split(";")]
     known = [pair for pair in pairs if pair]
-    problem = coverage_problem([pair.local for pair in known], shape)
-    if len(known) < len(pairs) or problem:
+    if len(known) < len(pairs) or coverage_problem([pair.local for pair in known], shape):
         raise CheckpointError(
             f"{header.path}: its slices {text[:80]!r} of {plain[:80]!r} are not regions of the tensor, or do "
             f"not fit its shape {shape}; copy the file again"

@@ -30,10 +30,9 @@ def checkpoint_state(folder: Path) -> State:
     checkpoint is broken, not deleted. `model` may be a link.
     """
     top = os.path.realpath(folder)
+    inside = _below(os.path.realpath(os.path.join(top, "model")))
     files = [p for p in _entries(top) if p.name in CONFIG_FILES or p.name.endswith(_WEIGHTS)]
-    files += [
-        p for p in _below(os.path.realpath(os.path.join(top, "model"))) if p.name.endswith(_WEIGHTS)
-    ]
+    files += [path for path in inside if path.name.endswith(_WEIGHTS)]
     return tuple(sorted(filter(None, map(_digest, files))))
 
 

@@ -11,8 +11,8 @@ from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.errors import CheckpointError, ConfigError, first_few
 from evaluation.settings.checkpoint_folders import ListedCheckpoint, named_steps
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.requested_steps import StepInterval, Steps, is_requested, last_ones
-from evaluation.settings.steps import results_folder, step_of_folder
+from evaluation.settings.requested_steps import StepInterval, Steps, is_requested
+from evaluation.settings.steps import step_of_folder
 
 log = logging.getLogger(__name__)
 
@@ -142,25 +142,6 @@ def stage_subjects(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[Subj
 def step_subject(plan: StagePlan, step: int) -> Subject:
     """Return a step of a stage, which need not be on disk."""
     return Subject(plan, plan.checkpoint(step), step, "step", plan.step_folder(step))
-
-
-def previous_folders(plan: StagePlan) -> list[Path]:
-    """Return where results of the last checkpoints of the bridge's stage are, up to the bridge.
-
-    Their scatter is the bridge's noise. There are none for the bridge of no stage.
-    """
-    bridge = plan.stage.bridge
-    if bridge is None or bridge.stage is None:
-        return []
-    owner = plan.config.stages[bridge.stage]
-    try:
-        steps = find_steps(Path(owner.checkpoints), owner.steps, owner.listed)
-    except CheckpointError:  # reported where the bridge is needed
-        return []
-    last = steps[-1] if bridge.step is None else bridge.step
-    folder = Path(owner.results or Path(plan.config.results) / bridge.stage)
-    before = last_ones(sorted(step for step in steps if step <= last))
-    return [folder / "by_checkpoint" / results_folder(step) for step in before]
 
 
 def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:

@@ -6,7 +6,6 @@ is misread differ by 16 % or more.
 """
 
 import math
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from evaluation.checkpoints.headers import read_header
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError, NonFiniteError, ScoringError, one_line
 from evaluation.files import write_json
-from evaluation.processes import environment
+from evaluation.processes import run_python
 
 NANOTRON_TOLERANCE = 0.05
 """Relative L2 error: above the rounding of bfloat16, below the error of any misread checkpoint."""
@@ -64,12 +63,17 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
     model = load_model(checkpoint, dtype=torch.float32)
     masks = checkpoint.kind == "huggingface" or checkpoint.architecture.heeds_documents
     positions = tensors.get("position_ids") if masks else None
-    errors: dict[str, float] = {}
+    errors, index = dict[str, float](), torch.arange(ids.shape[1])
     for kind in kinds:
         theirs = tensors[kind].double()
         ours = torch.empty_like(theirs)
         for row, tokens in enumerate(ids.long()):
-            place = _documents(positions[row]) if kind == "logits" and positions is not None else {}
+            place: dict[str, torch.Tensor] = {}
+            if kind == "logits" and positions is not None and (positions[row, 1:] == 0).any():
+                starts = torch.where(positions[row] == 0, index, 0).cummax(0).values
+                place = {
+                    "position_ids": (index - starts)[None]
+                }  # a document begins where they jump
             with torch.inference_mode():
                 logits = model(tokens[None], use_cache=False, **place).logits
             ours[row] = logits[0, :, : theirs.shape[-1]]
@@ -77,16 +81,6 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
         if not ours.isfinite().all() or not math.isfinite(errors[kind]):
             raise NonFiniteError(f"{reference}: logits are NaN or infinite, or theirs are all zero")
     return errors
-
-
-def _documents(positions: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Return `position_ids` that count from the last 0; transformers begins a document where they jump.
-
-    A row that is one document needs none: the result is empty.
-    """
-    index = torch.arange(len(positions))
-    starts = torch.where(positions == 0, index, 0).cummax(0).values
-    return {"position_ids": (index - starts)[None]} if starts.any() else {}
 
 
 def nanotron_errors(checkpoint: Checkpoint, python: Path) -> dict[str, float]:
@@ -124,17 +118,14 @@ def write_request(checkpoint: Checkpoint, folder: Path) -> None:
 
 def run_nanotron(python: Path, folder: Path) -> Path:
     """Run Nanotron's program; return its logits, or raise ScoringError."""
-    command = [str(python), "-m", "evaluation.checkpoints.nanotron_program", str(folder)]
-    output = folder / "logits.safetensors"
+    output, module = folder / "logits.safetensors", "evaluation.checkpoints.nanotron_program"
     try:
-        done = subprocess.run(command, env=environment(), capture_output=True, timeout=_SECONDS)
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        told = f"exit code {done.returncode} {''.join(lines[-1:])[:300]}"
-    except (OSError, subprocess.TimeoutExpired) as error:
+        told = str(run_python(python, module, (str(folder),), folder, {}, _SECONDS))
+    except OSError as error:
         told = one_line(error)
     if not output.is_file():
         raise ScoringError(
-            f"--against nanotron: {python} wrote no logits ({told}); by --python name the "
-            "Python of an environment that has Nanotron, on a node with a GPU"
+            f"--against nanotron: {python} wrote no logits: it {told}; by --python name the Python of an "
+            "environment that has Nanotron, on a node with a GPU"
         )
     return output

@@ -30,10 +30,7 @@ TemplateValues = Annotated[
 class ChatSettings(Settings):
     """The settings that decide how turns of a conversation are written as one text."""
 
-    chat_template: Text | None = Field(
-        None,
-        description="Jinja2 chat template; the suite's, or else the tokenizer's, if not given.",
-    )
+    chat_template: Text | None = Field(None, description="Jinja2; else the suite's or tokenizer's.")
     chat_template_kwargs: TemplateValues = Field(
         {},
         description="Variables that the chat template reads, such as `enable_thinking: false`; added to "

@@ -30,9 +30,7 @@ class Scoring(Settings):
         description="`auto`: a GPU runs compiled layers, or plain ones where they cannot be compiled; "
         "`off`: plain ones, which are slower.",
     )
-    row_tokens: Tokens = Field(
-        16_384, description="Tokens of one forward pass on a GPU; lower it if memory runs out."
-    )
+    row_tokens: Tokens = Field(16_384, description="Tokens of a pass on a GPU; fewer save memory.")
     cpu_row_tokens: Tokens = Field(1024, description="The same on CPU.")
     generation_batch: Integer | None = Field(
         None,
@@ -81,19 +79,10 @@ class GenerationSettings(Settings):
 class Verification(Settings):
     """How generated answers are verified."""
 
-    workers: Integer | None = Field(
-        None,
-        gt=0,
-        le=4096,
-        description="Processes; if not given, as many as CPUs that the job may use.",
-    )
+    workers: Integer | None = Field(None, gt=0, le=4096, description="Processes; else one a CPU.")
     seconds: Fraction = Field(20.0, ge=0.1, le=LONGEST_WAIT, description="Time limit of an answer.")
-    memory_mb: Integer = Field(
-        2048, ge=256, le=2**24, description="Memory limit for one answer, in MB."
-    )
-    max_error_share: Fraction = Field(
-        0.01, ge=0, le=1, description="Largest share of answers on which a verifier may fail."
-    )
+    memory_mb: Integer = Field(2048, ge=256, le=2**24, description="Memory of an answer, in MB.")
+    max_error_share: Fraction = Field(0.01, ge=0, le=1, description="Largest share that may fail.")
     sandbox: Literal["seccomp", "none"] = Field(
         "seccomp",
         description="What confines programs of answers; `none`: only their time and memory are limited. "

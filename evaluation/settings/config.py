@@ -40,9 +40,7 @@ class Config(Settings):
     results: OutputPath = Field(description="Folder for all results.")
     cache: OutputPath = Field(description="Folder for prefilled tokens, examples and prompts.")
     suites: Annotated[ExpandedPath, AfterValidator(_or_shipped)] = Field(
-        SUITES.name,
-        validate_default=True,
-        description="Folder of your suites. Suites that come with the workflow need none.",
+        SUITES.name, validate_default=True, description="Folder of your suites, if any."
     )
     folders: tuple[str, ...] = Field(
         (),
@@ -67,9 +65,7 @@ class Config(Settings):
         "set.",
     )
     scoring: Scoring = Field(Scoring(), description="How models are run.")
-    generation: GenerationSettings = Field(
-        GenerationSettings(), description="The engine that generates completions."
-    )
+    generation: GenerationSettings = Field(GenerationSettings(), description="What writes answers.")
     verification: Verification = Field(Verification(), description="How answers are verified.")
     providers: Providers = Field(Providers(), description="Paths of the task providers' Pythons.")
     weights_and_biases: WeightsAndBiases = Field(
@@ -119,15 +115,9 @@ def load_config(path: str | Path) -> Config:
 
 
 def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] = ()) -> Config:
-    """Validate a configuration that has been read already.
+    """Validate a configuration that was read from `files`, to whose folders paths may be relative.
 
-    Args:
-        origin: Where it comes from, for messages.
-        files: Files that it was read from; its paths may be relative to their folders, the last
-            first.
-
-    Raises:
-        ConfigError: It is invalid; names the origin, the key and the remedy.
+    The last file's folder comes first. A ConfigError names the `origin`, the key and the remedy.
     """
     context = _path_context(*files)
     content = {**context, **content}

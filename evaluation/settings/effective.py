@@ -32,6 +32,7 @@ def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
     text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     if not _is_private(path) or (origins and path.read_text(encoding="utf-8") != text):
         path.parent.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # where it stays, so does its mode
         with atomic_path(path) as temporary:
             temporary.touch(mode=PRIVATE)
             temporary.write_text(text, encoding="utf-8")

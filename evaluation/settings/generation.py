@@ -29,15 +29,9 @@ COLDEST = 0.01
 class Sampling(Settings):
     """How tokens are drawn: greedily at temperature 0."""
 
-    temperature: Fraction = Field(
-        0.0, ge=0, le=100, description="0 takes the likeliest token; otherwise 0.01 or more."
-    )
-    top_p: Fraction = Field(
-        1.0, gt=0, le=1, description="Draw from the likeliest tokens with this total probability."
-    )
-    top_k: Integer = Field(
-        0, ge=0, le=LARGEST_WINDOW, description="Draw from this many likeliest tokens; 0: all."
-    )
+    temperature: Fraction = Field(0.0, ge=0, le=100, description="0: greedily; else 0.01 or more.")
+    top_p: Fraction = Field(1.0, gt=0, le=1, description="Probability of the tokens drawn.")
+    top_k: Integer = Field(0, ge=0, le=LARGEST_WINDOW, description="Likeliest tokens; 0: all.")
     n: Integer = Field(1, gt=0, le=10**6, description="Completions of each prompt.")
     seed: Seed = Field(0, description="Another seed gives other completions.")
 
@@ -108,17 +102,13 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
         *("sampling", "stop"),  # of generation
     }
 
-    let: dict[str, Text] = Field(
-        {}, description="Expressions computed first, in order, for use in the templates."
-    )
+    let: dict[str, Text] = Field({}, description="Expressions for the templates, in order.")
     id: Text | None = Field(None, description="Template: a prompt's id; else its row number.")
     prompt: Text = Field(description="Template of the question, or of the user's turn of a chat.")
     chat: Boolean = Field(description="Whether the chat template is put around the prompt.")
     system: str | None = Field(None, description="Template of the system's turn of a chat.")
     answer: Text | None = Field(None, description="Template of a solved example's answer.")
-    num_fewshot: Shots = Field(
-        0, description="Solved examples before every question; never the question itself."
-    )
+    num_fewshot: Shots = Field(0, description="Solved examples before a question.")
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")
     fewshot_seed: Seed | None = Field(None, description="Seed to draw them; if none, the first.")
     fewshot_anew: Boolean = Field(
@@ -126,9 +116,7 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
         description="Draw them anew for each question, in the order of the questions, as "
         "lm-evaluation-harness does.",
     )
-    fewshot_examples: tuple[dict[str, Any], ...] = Field(
-        (), description="Rows to take the examples from, in place of a split."
-    )
+    fewshot_examples: tuple[dict[str, Any], ...] = Field((), description="Examples themselves.")
     fewshot_same: Text | None = Field(
         None,
         description="Template: what examples share with their question, e.g. `{{ category }}`.",
@@ -138,19 +126,11 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     stop: tuple[Text, ...] = Field((), description="Stop strings, at which a completion is cut.")
     max_new_tokens: Tokens = Field(description="Maximum tokens of a completion.")
     sampling: Sampling = Field(Sampling(), description="How tokens are drawn; greedily by default.")
-    document: dict[str, Text] = Field(
-        {}, description="Expressions of the fields that verifiers read, e.g. `gold`, `tests`."
-    )
+    document: dict[str, Text] = Field({}, description="What verifiers read: `gold`, `tests` …")
     strata: dict[Label, Text] = Field({}, description="Templates: fixed groups, e.g. `level`.")
-    cluster: Text | None = Field(
-        None, description="Template of a prompt's sampled group, e.g. its passage or its template."
-    )
-    verifiers: dict[Label, Verifier] = Field(
-        min_length=1, description="Verifiers of a completion, by the name they are reported under."
-    )
-    primary: str | None = Field(
-        None, description="The verifier that decides objectives; the first if not given."
-    )
+    cluster: Text | None = Field(None, description="Template of a sampled group, e.g. a passage.")
+    verifiers: dict[Label, Verifier] = Field(min_length=1, description="Verifiers by name.")
+    primary: str | None = Field(None, description="Verifier of objectives; else the first.")
     answer_after: Text | None = ANSWER_AFTER
     limit: Count = Field(12_000, description="Maximum number of prompts.")
     group: Label | None = Field(None, description="Name that objectives refer to.")

@@ -19,13 +19,9 @@ class Objective(Settings):
     """One objective of a stage: to improve on the bridge, or to keep its level."""
 
     tier: TierName = Field(description="Tier of the objective.")
-    want: Literal["improve", "keep"] = Field(
-        description="`improve`: gain on the bridge; `keep`: lose no more than the margin."
-    )
+    want: Literal["improve", "keep"] = Field(description="Gain, or lose at most the margin.")
     group: Label | None = Field(None, description="Only slices or tasks of this group.")
-    metric: str | None = Field(
-        None, description="Metric that decides it, if not the headline (docs/measures.md)."
-    )
+    metric: str | None = Field(None, description="Its metric, if not the headline.")
     margin: Fraction = Field(
         ge=0,
         le=1000,

@@ -15,8 +15,7 @@ from evaluation.settings.objectives import settled_objective
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.stage import Stage
 from evaluation.settings.steps import step_of_folder
-from evaluation.settings.suite_settings import settled_suite
-from evaluation.settings.suites import Suite, load_suite, merge_suites
+from evaluation.settings.suites import Suite, load_suite, merge_suites, settled_suite
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
@@ -35,11 +34,7 @@ _MODEL_FILES = ("model_config.json", "config.json")
 
 
 def stage_suite(config: Config, stage: str) -> Suite:
-    """Return one suite with all that a stage evaluates.
-
-    Raises:
-        ConfigError: There is no such stage, two suites clash, or nothing is evaluated.
-    """
+    """Return one suite with all that a stage evaluates; raise ConfigError on a mistake."""
     if stage not in config.stages:
         raise ConfigError(no_such("stage", stage, config.stages, " in the configuration"))
     folder, key = Path(config.suites), config.key(f"stages.{stage}.suites")
@@ -87,11 +82,7 @@ def plan_stage(config: Config, name: str) -> StagePlan:
 
 
 def plan_stages(config: Config) -> dict[str, StagePlan]:
-    """Resolve all stages, in the order of the configuration.
-
-    Raises:
-        ConfigError: One name has two definitions, as a group or in a shared cache.
-    """
+    """Resolve all stages, in the order of the configuration; raise ConfigError on a mistake."""
     plans = {name: plan_stage(config, name) for name in config.stages}
     first: dict[object, tuple[str, object]] = {}
     for plan in plans.values():

@@ -32,13 +32,8 @@ CLUSTER: Any = Field(
 class Providers(Settings):
     """Paths of the providers' Pythons; `make providers` installs them at the defaults."""
 
-    lighteval: ExpandedPath = Field(
-        ".venv-lighteval/bin/python", description="Python of an environment that has lighteval."
-    )
-    lm_eval: ExpandedPath = Field(
-        ".venv-lm-eval/bin/python",
-        description="Python of an environment that has lm-evaluation-harness.",
-    )
+    lighteval: ExpandedPath = Field(".venv-lighteval/bin/python", description="Python that has it.")
+    lm_eval: ExpandedPath = Field(".venv-lm-eval/bin/python", description="Python that has it.")
 
     def python(self, provider: str) -> Path:
         """Return the absolute path of a provider's Python.
@@ -62,9 +57,7 @@ class _ByName(Settings):
 
     provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
     task: Text = Field(description="The provider's name of a task or group (suite) of tasks.")
-    num_fewshot: Shots | None = Field(
-        None, description="Number of solved examples; the provider's if not given."
-    )
+    num_fewshot: Shots | None = Field(None, description="Solved examples; else the provider's.")
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
     @property

@@ -58,11 +58,7 @@ def _table(schema: Schema, known: Mapping[str, Schema]) -> str:
 
 
 def write_generated(root: Path) -> list[Path]:
-    """Write the schemas and the page of keys; return the files.
-
-    Raises:
-        ConfigError: Before anything is written, for a folder that is not the project's root.
-    """
+    """Write the schemas and the page of keys; return the files; raise ConfigError on a mistake."""
     if not (root / "config/README.md").is_file():
         raise ConfigError(f"--root {root}: has no config/README.md; name the root of the project")
     write_text(root / PAGE, keys_page())

@@ -62,13 +62,9 @@ class Slice(Source):
 
     text: Text = Field("text", description="Field that is the text, or a template over fields.")
     tokens: Count = Field(5_000_000, description="Tokens to keep (whole blocks).")
-    skip_documents: Integer = Field(
-        0, ge=0, le=10**12, description="Documents to skip at the beginning."
-    )
+    skip_documents: Integer = Field(0, ge=0, le=10**12, description="Documents to skip first.")
     seed: Seed | None = Field(None, description="Seed to shuffle the documents, if any.")
-    attention: Attention | None = Field(
-        None, description="What a token can attend to; the suite's `attention` if not given."
-    )
+    attention: Attention | None = Field(None, description="If not the suite's.")
     group: Label | None = Field(None, description="Name that objectives refer to, e.g. `hq`.")
 
 
@@ -81,9 +77,7 @@ class Task(Source):
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"primary"}
 
     configs: tuple[Text, ...] = Field((), description="Several read as one task: MMLU's subjects.")
-    let: dict[str, Text] = Field(
-        {}, description="Expressions computed first, in order, for use in the templates."
-    )
+    let: dict[str, Text] = Field({}, description="Expressions for the templates, in order.")
     choices: Text | None = Field(
         None,
         description="Expression: the list of candidate answers. Without it, `continuation` is the right "
@@ -95,20 +89,12 @@ class Task(Source):
         "those of the candidate."
     )
     continuation: Text = Field(" {{ choice }}", description="Template of what is scored.")
-    cluster: Text | None = Field(
-        None, description="Template of a question's sampled group, e.g. its passage."
-    )
-    stratum: Text | None = Field(
-        None, description="Template of a question's fixed group, e.g. the subject of its exam."
-    )
-    unconditional_context: str | None = Field(
-        None, description="Template of the context that `pmi` subtracts, e.g. `Answer:`."
-    )
+    cluster: Text | None = Field(None, description="Template of a sampled group, e.g. a passage.")
+    stratum: Text | None = Field(None, description="Template of a fixed group, e.g. a subject.")
+    unconditional_context: str | None = Field(None, description="What `pmi` subtracts: `Answer:`.")
     primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
     limit: Count = Field(12_000, description="Most items, distributed evenly over `configs`.")
-    num_fewshot: Shots = Field(
-        0, description="Solved examples before every question; never the question itself."
-    )
+    num_fewshot: Shots = Field(0, description="Solved examples before a question.")
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")
     fewshot_seed: Seed | None = Field(None, description="Seed to draw them; if none, the first.")
     description: str = Field("", description="Template put before the examples.")

@@ -75,13 +75,9 @@ class Stage(Settings):
     tokenizer: Tokenizer | None = Field(None, description="If not the top level's.")
     sequence_length: SequenceLength | None = Field(None, description="If not the top level's.")
     training_config: ExpandedPath | None = Field(None, description="If not the top level's.")
-    allow_shorter_sequences: Boolean = Field(
-        False, description="Accept checkpoints trained on longer sequences than are scored."
-    )
+    allow_shorter_sequences: Boolean = Field(False, description="Score fewer tokens than trained.")
     assume: Assumed | None = Field(None, description="If config.yaml is missing.")
-    command: str | None = Field(
-        None, pattern=r"\S", description="Program that replaces the engine."
-    )
+    command: str | None = Field(None, pattern=r"\S", description="Program in place of the engine.")
     command_hours: Fraction = Field(24.0, gt=0, le=1000, description="Time for one checkpoint.")
 
     @property

@@ -5,13 +5,14 @@ type, so `choices: choices.text` is a list and `gold: label|int` an integer.
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from evaluation.errors import ConfigError, did_you_mean, no_such
-from evaluation.settings.chat import ChatSettings, TemplateValues
+from evaluation.settings.chat import ChatSettings
 from evaluation.settings.checks import Check
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.groups import Group
@@ -84,7 +85,7 @@ AnyTask = Annotated[
 Section = Literal["slices", "tasks", "probes", "generation_tasks"]
 
 
-class Suite(Settings):
+class Suite(ChatSettings):
     """Slices, tasks and probes under their names; `extends` adds another suite's.
 
     Two items cannot have one name, unless they are the same. To change an item of the extended
@@ -95,17 +96,7 @@ class Suite(Settings):
     overrides: dict[Section, dict[str, dict[str, Any]]] = Field(
         {}, description="New values for keys of items from `extends`, by section and name."
     )
-    attention: Attention = Field(
-        "block",
-        description="What a token of a packed block can attend to: the `block`, or its own `document`.",
-    )
-    chat_template: Text | None = Field(
-        None,
-        description="Jinja2 chat template of probes and chats; the tokenizer's own if not given.",
-    )
-    chat_template_kwargs: TemplateValues = Field(
-        {}, description="Variables that the chat template reads, such as `enable_thinking: false`."
-    )
+    attention: Attention = Field("block", description="What a token of a block can attend to.")
     system: Text | None = Field(None, description="System's turn of chats that have none.")
     stop: tuple[Text, ...] = Field((), description="Stop strings of probes.")
     answer_after: Text | None = Field(
@@ -145,15 +136,8 @@ def load_suite(
 ) -> Suite:
     """Read `folder/name.yaml`, or the suite of this name that comes with the workflow.
 
-    Items keep their order, those of what it extends first.
-
-    Args:
-        _below: Names of the suites that extend this one, the outermost first.
-        asked: Key that names the suite, for messages.
-
-    Raises:
-        ConfigError: A file is missing, a key unknown, a name given twice, or suites extend each
-            other.
+    Items keep their order, those of what it extends first. `_below` are the suites that extend it, the
+    outermost first; `asked` is the key that names it, for messages.
     """
     path = _suite_file(folder, name, asked)
     if name in _below:
@@ -199,9 +183,8 @@ def _overridden(base: Suite, suite: Suite, path: Path) -> Suite:
     return base.model_copy(update=changed)
 
 
-CARRIED = frozenset(
-    ("attention", "chat_template", "chat_template_kwargs", "system", "stop", "answer_after")
-)
+_CHAT = ("chat_template", "chat_template_kwargs", "answer_after")
+CARRIED = frozenset((*_CHAT, "attention", "system", "stop"))
 """Settings of a suite that its items carry."""
 
 
@@ -223,3 +206,30 @@ def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
                     )
         merged.update(suite.model_dump(include=set(CARRIED), exclude_unset=True))
     return Suite(**merged)
+
+
+def settled_suite(suite: Suite) -> Suite:
+    """Return a suite whose items carry its settings, so that no other suite's can reach them."""
+    chat = {key: value for key in _CHAT if (value := getattr(suite, key))}
+    asked = chat | ({"system": suite.system} if suite.system else {})
+    slices = {n: _inherited(one, {"attention": suite.attention}) for n, one in suite.slices.items()}
+    tasks = {
+        name: _inherited(task, asked) if task.chat else task
+        for name, task in suite.generation_tasks.items()
+    }
+    probes = {n: _inherited(one, chat | {"stop": suite.stop}) for n, one in suite.probes.items()}
+    for name, probe in probes.items():
+        if suite.system and probe.messages[0].role != "system":
+            turns = (Message(role="system", content=suite.system), *probe.messages)
+            probes[name] = probe.model_copy(update={"messages": turns})
+    return suite.model_copy(update={"slices": slices, "probes": probes, "generation_tasks": tasks})
+
+
+def _inherited(item: Any, given: Mapping[str, Any]) -> Any:
+    """Return an item with its suite's settings where it has none; `chat_template_kwargs` are merged."""
+    changed = {
+        k: v for k, v in given.items() if getattr(item, k) is None or k not in item.model_fields_set
+    }
+    if kwargs := given.get("chat_template_kwargs"):
+        changed["chat_template_kwargs"] = {**kwargs, **item.chat_template_kwargs}
+    return item.model_copy(update=changed) if changed else item

@@ -29,14 +29,10 @@ class _Verifier(Settings):
 
 
 class Pattern(_Verifier):
-    kind: Literal["pattern"] = Field(
-        description="the match of a regular expression equals the gold answer."
-    )
+    kind: Literal["pattern"] = Field(description="a pattern's match equals the gold.")
     pattern: _Expression = Field(description="Regular expression; its first group counts.")
     take: Literal["first", "last"] = Field("first", description="Which of several matches counts.")
-    ignore: tuple[_Expression, ...] = Field(
-        (), description="Regular expressions removed from both sides before they are compared."
-    )
+    ignore: tuple[_Expression, ...] = Field((), description="Patterns removed on both sides.")
     ignore_case: Boolean = Field(False, description="Compare without regard to letter case.")
     form: str = Field(
         "{gold}",
@@ -46,9 +42,7 @@ class Pattern(_Verifier):
 
 
 class Boxed(_Verifier):
-    kind: Literal["boxed"] = Field(
-        description="the text of the last `\\boxed{}` equals the gold answer, both normalized."
-    )
+    kind: Literal["boxed"] = Field(description="the last `\\boxed{}` equals the gold.")
 
 
 class Minerva(_Verifier):
@@ -59,9 +53,7 @@ class Minerva(_Verifier):
 
 
 class MathVerify(_Verifier):
-    kind: Literal["math_verify"] = Field(
-        description="mathematically equal to the gold answer, by math-verify."
-    )
+    kind: Literal["math_verify"] = Field(description="equal to the gold by math-verify.")
 
 
 class _Instructions(_Verifier):
@@ -84,9 +76,7 @@ class IFBench(_Instructions):
 
 class Program(_Verifier):
     NEEDS = ("tests",)
-    kind: Literal["program"] = Field(
-        description="the completion's Python code passes the tests, run in the sandbox."
-    )
+    kind: Literal["program"] = Field(description="the code passes the tests.")
     raw: Boolean = Field(
         False,
         description="The completion is code as it is, after the document's `prefix`, as base models write "

@@ -34,11 +34,7 @@ class _Loader(_LOADER):  # type: ignore[misc]
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML mapping from a file.
-
-    Raises:
-        ConfigError: It cannot be read; names the file, the line and what is wrong.
-    """
+    """Read a YAML mapping from a file; raise ConfigError on a mistake."""
     try:
         return parse_yaml(path.read_text(encoding="utf-8-sig"))
     except ConfigError as error:
@@ -51,11 +47,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str) -> dict[str, Any]:
-    """Return the mapping that a text holds.
-
-    Raises:
-        ConfigError: It is no such mapping; the caller adds the file's name.
-    """
+    """Return the mapping that a text holds; raise ConfigError on a mistake."""
     try:
         content = yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -18,7 +18,6 @@ from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from tests.checkpoints.damage import config, damage
 from tests.checkpoints.huggingface import NEOX, SIZES, logits, save_model
 from tests.prefill.plans import make_plan
-from tests.scoring.families import built
 from tests.tables import cases
 
 
@@ -54,15 +53,6 @@ def test_loads_as_transformers_does(
     json.dumps(facts)
     assert facts["parameters"] == sum(value.numel() for value in model.parameters())
     assert facts["model_class"] == type(model).__name__
-
-
-@pytest.mark.parametrize("name", ["GPTJForCausalLM", "BloomForCausalLM", "MambaForCausalLM"])
-def test_a_class_without_fused_attention_loads(tmp_path: Path, name: str) -> None:
-    model = built(name)
-    model.save_pretrained(tmp_path)
-    loaded = load_model(open_checkpoint(tmp_path))
-    assert loaded.config._attn_implementation == "eager"
-    assert torch.equal(logits(loaded), logits(model))
 
 
 def test_sharded_by_its_index(tmp_path: Path) -> None:

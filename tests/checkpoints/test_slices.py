@@ -13,7 +13,6 @@ from evaluation.checkpoints.mapping import Target, TensorSource
 from evaluation.checkpoints.shards import Slices, coverage_problem, read_parameters
 from evaluation.checkpoints.weights import load_weights
 from evaluation.errors import UnsupportedCheckpoint
-from tests.checkpoints.nanotron import rewrite
 
 
 def written(box: Slices) -> str:
@@ -112,15 +111,6 @@ def test_random_shards_merge_to_the_whole(
     expected = whole[:-head].view(-1, head // 2, 2, columns).transpose(1, 2)
     assert torch.equal(results["q"], expected.reshape(-1, columns) / 2)
     assert torch.equal(results["v"], whole[-head:])
-
-
-def test_open_and_negative_slices(tmp_path: Path) -> None:
-    boxes: list[Slices] = [((0, 2), (0, 4)), ((2, 6), (0, 4))]
-    write_shards(tmp_path, torch.ones(6, 4), boxes, [0, 1], 2)
-    expected = read_parameters(tmp_path)["model.x.weight"].shards[1].pairs
-    (path,) = tmp_path.rglob("*tp-rank-1-of-2*")
-    rewrite(path, local_global_slices_pairs="None,4,None|None,None,None#-4,None,1|0,4,1")
-    assert read_parameters(tmp_path)["model.x.weight"].shards[1].pairs == expected
 
 
 def test_expert_parallel_shards(tmp_path: Path) -> None:

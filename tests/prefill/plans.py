@@ -7,8 +7,7 @@ from evaluation.files import write_json
 from evaluation.prefill.entries import META, META_CHECKSUM, meta_checksum
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suite_settings import settled_suite
-from evaluation.settings.suites import Suite
+from evaluation.settings.suites import Suite, settled_suite
 
 
 def make_plan(

@@ -1,12 +1,10 @@
 """Which folder a relative path of a configuration is seen from."""
 
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from evaluation.commands.view import _configuration as viewed
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
 from evaluation.settings.effective import effective_path, write_effective
@@ -97,19 +95,6 @@ def test_the_copy_of_a_run_means_the_same_from_any_folder(
     monkeypatch.chdir(study.parent)
     assert plan.tokenizer.identity == other.tokenizer.identity
     assert effective_path(load_config(copy)).absolute() == copy
-
-
-def test_view_reads_the_copy_of_a_run_from_any_folder(
-    study: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    write_effective(load_config(study))
-    monkeypatch.chdir(tmp_path / "other")
-    options = Namespace(results=study.parent / "results", config=Path("config.yaml"))
-    assert viewed(options).suites == str(study.parent / "task_suites")
-    assert capsys.readouterr().err == ""
 
 
 def test_a_tokenizer_that_is_written_as_a_path_is_expanded(

@@ -37,9 +37,6 @@ TRAINING_KEYS = frozenset(
 
 _NULL_IS_DEFAULT = {"num_key_value_heads", "intermediate_size", "max_position_embeddings"}
 
-_LOSS = "hybrid_bp_loss_"
-"""Prefix of the keys of a branch's loss, which changes nothing where `…enabled` is false."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class TransformersModel:
@@ -83,13 +80,10 @@ class NanotronModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_ignored(cls, table: dict[Any, Any]) -> dict[Any, Any]:
-        is_off = table.get(f"{_LOSS}enabled") is False
-
         def is_ignored(key: str) -> bool:
             is_marker = key.startswith("is_") and key.endswith("_config")
-            is_default = key in _NULL_IS_DEFAULT and table[key] is None
             return (
-                key in cls.ignored or is_marker or is_default or (is_off and key.startswith(_LOSS))
+                key in cls.ignored or is_marker or (key in _NULL_IS_DEFAULT and table[key] is None)
             )
 
         return {k: v for k, v in table.items() if not (isinstance(k, str) and is_ignored(k))}
