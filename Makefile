@@ -86,7 +86,7 @@ clean:  ## remove the environments, the demo and all caches
 
 # uv installs in a third of pip's time; pip does where uv or its index is missing.
 INSTALL = $(1)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check uv==0.13.9 2>/dev/null; \
-    $(1)/bin/uv pip install --quiet --python $(1)/bin/python $(2) 2>/dev/null || \
+    $(1)/bin/uv pip install --quiet --system-certs --python $(1)/bin/python $(2) 2>/dev/null || \
     $(1)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check $(2)
 
 $(VENV): locks/requirements.lock
