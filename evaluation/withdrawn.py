@@ -79,6 +79,7 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("key", "patterns"): "name Python's words and signs in `texts`, such as `max(` or `for`",
     ("option", "--ids"): "leave it out: Nanotron's code gets random ids",
     ("option", "--limit"): "leave it out: Nanotron's code has half an hour",
+    ("key", "seed"): "shuffle the file of a slice before; `skip_documents` sets where it begins",
     ("key", "check_texts"): "compare the ids in self_check.json beside the cached tokenizer",
     (
         "key",

@@ -8,8 +8,6 @@ Readers raise CacheError, which names what is missing, foreign or damaged, and w
 """
 
 import functools
-import struct
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,7 +113,6 @@ class DocumentLine(Stored):
 
 
 Line = TypeVar("Line", bound=Stored)
-Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -136,11 +133,7 @@ class SliceCache:
 
 @dataclass(frozen=True)
 class TaskCache:
-    """A task's questions; its files are read when they are needed, as that takes seconds.
-
-    Reading raises CacheError for a line that is damaged, and for another number of lines than meta.json
-    tells.
-    """
+    """A task's questions; its files are read when they are needed, as that takes seconds."""
 
     folder: Path
     meta: dict[str, Any]
@@ -148,19 +141,12 @@ class TaskCache:
     @functools.cached_property
     def items(self) -> list[TokenizedQuestion]:
         """The questions in the order of the dataset."""
-        return self._whole(EXAMPLES, list(_lines(self.folder / EXAMPLES, TokenizedQuestion)))
+        return list(_lines(self.folder / EXAMPLES, TokenizedQuestion))
 
     @functools.cached_property
     def keys(self) -> list[str]:
         """The key of each question (`QuestionLine`)."""
-        lines = _lines(self.folder / DOCUMENTS, QuestionLine)
-        return self._whole(DOCUMENTS, [line.key for line in lines])
-
-    def _whole(self, name: str, lines: list[Read]) -> list[Read]:
-        if len(lines) != self.meta["items"]["used"]:
-            what = f"it has {len(lines)} items, not the number in meta.json"
-            raise damaged(self.folder / name, what)
-        return lines
+        return [line.key for line in _lines(self.folder / DOCUMENTS, QuestionLine)]
 
 
 @dataclass(frozen=True)
@@ -172,11 +158,7 @@ class PromptCache:
 
 
 def read_slice(folder: Path) -> SliceCache:
-    """Read a Tier2 slice; the tokens stay mapped to the file.
-
-    Raises:
-        CacheError: The entry is missing or damaged.
-    """
+    """Read a Tier2 slice; the tokens stay mapped to the file."""
     import torch
 
     meta = read_meta(folder)
@@ -191,27 +173,8 @@ def read_slice(folder: Path) -> SliceCache:
     )
 
 
-def data_offset(path: Path, size: int) -> int:
-    """Return how many bytes of a file of `torch.save` precede those (`size`) of its only tensor.
-
-    Raises:
-        ValueError: The file holds a tensor of another size, or compresses it.
-    """
-    with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
-        record = next(entry for entry in archive.infolist() if entry.filename.endswith("/data/0"))
-        if record.file_size != size or record.compress_type != zipfile.ZIP_STORED:
-            raise ValueError(f"{path}: it holds {record.file_size} bytes, not {size}")
-        file.seek(record.header_offset + 26)
-        name, extra = struct.unpack("<HH", file.read(4))
-    return record.header_offset + 30 + int(name) + int(extra)
-
-
 def read_task(folder: Path) -> TaskCache:
-    """Read a Tier3 task's meta.json, and compare its files with the checksums there.
-
-    Raises:
-        CacheError: The entry is missing or damaged.
-    """
+    """Read a Tier3 task's meta.json, and compare its files with the checksums there."""
     meta = read_meta(folder)
     check_files(folder, meta, (EXAMPLES, DOCUMENTS))
     return TaskCache(folder, meta)
@@ -236,10 +199,6 @@ def check_cached_golds(plan: StagePlan, name: str) -> None:
     """Check a Tier5 task's gold answers again if its verifiers have changed since prefill.
 
     A provider's task is not checked.
-
-    Raises:
-        CacheError: The entry is missing or damaged.
-        SourceError: A gold is wrong by its own verifier.
     """
     task, folder = plan.suite.generation_tasks[name], plan.cache_folder("tier5", name)
     if isinstance(task, GenerationTask) and read_meta(folder).get("checked") != fingerprint(
@@ -266,13 +225,6 @@ def _lines(path: Path, model: type[Line]) -> Iterator[Line]:
             try:
                 yield model.model_validate_json(line)
             except ValidationError as error:
-                raise damaged(path, f"line {number}: {_reasons(error)}") from None
-
-
-def _reasons(error: ValidationError) -> str:
-    """Return the first mistakes on one line, each with its key."""
-    found = [
-        f"`{'.'.join(map(str, mistake['loc'])) or 'the whole'}`: {mistake['msg']}"
-        for mistake in error.errors(include_url=False, include_input=False)
-    ]
-    return " ".join("; ".join(found[:3]).removeprefix("Value error, ").split())
+                first = error.errors(include_url=False, include_input=False)[0]
+                key = ".".join(map(str, first["loc"]))
+                raise damaged(path, f"line {number}: `{key}`: {first['msg']}") from None

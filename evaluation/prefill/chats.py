@@ -42,9 +42,6 @@ def render_chat(
     Args:
         variables: Values that the template reads besides the messages.
         answer: Whether the text ends where the next answer begins.
-
-    Raises:
-        SourceError: The template refuses the messages, or writes nothing.
     """
     from transformers.utils.chat_template_utils import render_jinja_template
 
@@ -102,9 +99,6 @@ def answer_ends(
     """Return the token ids and strings that end a completion besides its task's settings.
 
     `template` is None where prompts are plain text.
-
-    Raises:
-        SourceError: The template writes no message.
     """
     ids, strings = ([], []) if template is None else _end_of_turn(tokenizer, template, variables)
     eos = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]

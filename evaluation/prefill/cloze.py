@@ -30,12 +30,7 @@ _NAMED = 5
 
 
 def prefill_task(plan: StagePlan, name: str) -> None:
-    """Write a task to `plan.cache_folder("tier3", name)` unless it is there already.
-
-    Raises:
-        SourceError: Data cannot be read, a label is hidden, a candidate is empty or too long.
-        ConfigError: A template does not parse.
-    """
+    """Write a task to `plan.cache_folder("tier3", name)` unless it is there already."""
     task = plan.suite.tasks[name]
     about = fetch_tokenizer(plan)
     definition = task_definition(plan, name, about)
@@ -86,9 +81,6 @@ class _Writer:
         self._name, self._tokenizer, self._window = name, tokenizer, plan.sequence_length
         self._before = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
         self._longest = 0
-        self._ambiguous: list[str] = []
-        self._repeated: list[str] = []
-        self._seen: set[tuple[str, str]] = set()
         self._across: dict[str, int] = {}
         self.documents: list[dict[str, Any]] = []
 
@@ -116,23 +108,14 @@ class _Writer:
         }
 
     def warn(self) -> None:
-        """Warn of questions asked twice, of equal candidates, and of borders inside a token."""
-        remarks = (
-            (self._repeated, "repeat an earlier one; all are scored as they are"),
-            (self._ambiguous, "have identical candidates; all are scored as they are"),
-            (
-                list(self._across),
-                "have a candidate that begins inside a token of its context, so that its first characters "
-                "are not scored, as in lm-evaluation-harness; end the context before a blank, and begin "
-                "the candidates with it",
-            ),
-        )
-        for ids, what in remarks:
-            if ids:
-                log.warning(
-                    "tasks.%s: of %d questions, %d (the first: %s) %s",
-                    *(self._name, len(self.documents), len(ids), ids[0], what),
-                )
+        """Warn of questions whose context and candidate share a token, which is scored as the context's."""
+        if self._across:
+            log.warning(
+                "tasks.%s: of %d questions, %d (the first: %s) have a candidate that begins inside a token "
+                "of its context, so that its first characters are not scored, as in lm-evaluation-harness; "
+                "end the context before a blank, and begin the candidates with it",
+                *(self._name, len(self.documents), len(self._across), next(iter(self._across))),
+            )
 
     def _example(self, question: Question, encoded: Iterator[EncodedPair]) -> dict[str, Any]:
         contexts: dict[str, dict[str, Any]] = {}
@@ -141,11 +124,6 @@ class _Writer:
             for pair in question.scored_pairs
         ]
         count = len(question.pairs)
-        if len(set(question.pairs)) < count:
-            self._ambiguous.append(question.id)
-        if (repeated := (question.question, question.pairs[question.gold][1])) in self._seen:
-            self._repeated.append(question.id)
-        self._seen.add(repeated)
         graded = {key: getattr(question, key) for key in ("cluster", "stratum", "gold")}
         asked = {
             "contexts": list(contexts.values()),

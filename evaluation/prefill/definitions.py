@@ -15,7 +15,7 @@ from evaluation.prefill.files import stamps_of
 from evaluation.settings import protocol
 from evaluation.settings.chat import ChatSettings
 from evaluation.settings.plan import StagePlan
-from evaluation.tokenizers import files
+from evaluation.tokenizers.files import tokenizer_files
 
 Define = Callable[[StagePlan, str, Mapping[str, Any]], str]
 """Returns the definition of a stage's entry from the entry's name and the saved tokenizer's meta.json,
@@ -32,25 +32,16 @@ def saved_description(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {key: meta[key] for key in _DESCRIPTION}
 
 
-def tokenizer_files(folder: Path) -> list[Path] | None:
-    """Return the sorted files of a local tokenizer; None for one on the hub."""
-    if not folder.is_dir():
-        return None
-    return [path for path in files.tokenizer_files(folder) if path.is_file()]
-
-
 def tokenizer_state(plan: StagePlan) -> list[list[Any]] | None:
     """Return what tells whether a stage's tokenizer is still the same; None for one on the hub."""
-    files = tokenizer_files(Path(plan.tokenizer.name))
-    return None if files is None else stamps_of(files)
+    folder = Path(plan.tokenizer.name)
+    if not folder.is_dir():
+        return None
+    return stamps_of(path for path in tokenizer_files(folder) if path.is_file())
 
 
 def chat_template(plan: StagePlan, item: ChatSettings, tokenizer: Mapping[str, Any]) -> str:
-    """Return the Jinja2 template of an item's conversations: its own (or its suite's), or the tokenizer's.
-
-    Raises:
-        SourceError: Neither has one.
-    """
+    """Return the Jinja2 template of an item's conversations: its own (or its suite's), or the tokenizer's."""
     template = item.chat_template or tokenizer.get("chat_template")
     if template is None:
         raise SourceError(
@@ -65,73 +56,43 @@ def tokenizer_definition(plan: StagePlan) -> str:
     return fingerprint([protocol.PREFILL_TOKENIZER, plan.tokenizer.identity])
 
 
-def _encoding(plan: StagePlan, tokenizer: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "tokenizer": [tokenizer["fingerprint"], tokenizer["prepend_bos"]],
-        "sequence_length": plan.sequence_length,
-    }
-
-
-def _definition(content: Callable[[StagePlan, str], dict[str, Any]]) -> Define:
-    def define(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-        return fingerprint(content(plan, name) | _encoding(plan, tokenizer))
-
-    return define
-
-
-slice_definition = _definition(
-    lambda plan, name: {
-        "protocol": protocol.PREFILL_SLICE,
-        "slice": plan.suite.slices[name].definition,
-    }
-)
-"""Returns the definition of a slice's tokens."""
-
-task_definition = _definition(
-    lambda plan, name: {
-        "protocol": protocol.PREFILL_TASK,
-        "task": plan.suite.tasks[name].definition,
-    }
-)
-"""Returns the definition of a task's questions and gold answers."""
-
-asked_task_definition = _definition(
-    lambda plan, name: {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].asked}
-)
-"""Returns the definition of a task's questions alone: the part that scores depend on."""
-
-
-def probes_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a stage's prompts; `name`, the stage's, is not used.
-
-    Checks and categories, which apply to the completions, are not part of it.
-
-    Raises:
-        SourceError: There is no chat template.
-    """
-    del name
-    probes = plan.suite.probes
-    return fingerprint(
-        {
-            "protocol": protocol.PREFILL_PROBES,
-            "probes": {
-                name: [
-                    probe.definition,
-                    chat_template(plan, probe, tokenizer),
-                    list(probe.stop or ()),
-                ]
-                for name, probe in probes.items()
-            },
-            **_encoding(plan, tokenizer),
-            **_window(plan),
-        }
-    )
+def _encoded(content: dict[str, Any], plan: StagePlan, tokenizer: Mapping[str, Any]) -> str:
+    """Return the fingerprint of what is encoded, with how; a default window outdates no entry."""
+    used = [tokenizer["fingerprint"], tokenizer["prepend_bos"]]
+    return fingerprint(content | {"tokenizer": used, "sequence_length": plan.sequence_length})
 
 
 def _window(plan: StagePlan) -> dict[str, int]:
-    """Return the window if it is configured; a default found at prefill does not outdate an entry."""
     window = plan.config.generation.window
     return {} if window is None else {"window": window}
+
+
+def slice_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
+    """Return the definition of a slice's tokens."""
+    content = {"protocol": protocol.PREFILL_SLICE, "slice": plan.suite.slices[name].definition}
+    return _encoded(content, plan, tokenizer)
+
+
+def task_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
+    """Return the definition of a task's questions and gold answers."""
+    content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].definition}
+    return _encoded(content, plan, tokenizer)
+
+
+def asked_task_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
+    """Return the definition of a task's questions alone: the part that scores depend on."""
+    content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].asked}
+    return _encoded(content, plan, tokenizer)
+
+
+def probes_definition(plan: StagePlan, _: str, tokenizer: Mapping[str, Any]) -> str:
+    """Return the identity of a stage's prompts, without checks and categories."""
+    probes = {
+        name: [probe.definition, chat_template(plan, probe, tokenizer), list(probe.stop or ())]
+        for name, probe in plan.suite.probes.items()
+    }
+    content = {"protocol": protocol.PREFILL_PROBES, "probes": probes, **_window(plan)}
+    return _encoded(content, plan, tokenizer)
 
 
 def generation_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
@@ -144,10 +105,6 @@ def generation_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, An
 def asked_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
     """Return the part of a generation task's definition that scores depend on: its prompts alone."""
     task = plan.suite.generation_tasks[name]
-    content = {
-        "protocol": protocol.PREFILL_GENERATION,
-        **_window(plan),
-        "task": task.asked,
-        "chat_template": chat_template(plan, task, tokenizer) if task.chat else None,
-    }
-    return fingerprint(content | _encoding(plan, tokenizer))
+    template = chat_template(plan, task, tokenizer) if task.chat else None
+    content = {"protocol": protocol.PREFILL_GENERATION, "task": task.asked, **_window(plan)}
+    return _encoded(content | {"chat_template": template}, plan, tokenizer)

@@ -28,27 +28,21 @@ META_CHECKSUM = "meta_checksum"
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """Return `folder/meta.json`, checked against its own checksum.
-
-    Raises:
-        CacheError: The file is missing, not of this version, or damaged.
-    """
+    """Return `folder/meta.json`, checked against its own checksum."""
     path = folder / META
     try:
         meta = load_json(path.read_bytes())
+        is_whole = isinstance(meta["checksum"], dict)
+        is_whole = is_whole and meta[META_CHECKSUM] == meta_checksum(meta)
     except FileNotFoundError:
         raise CacheError(
             f"{folder} is not prefilled (no {META}); run `snakemake prefill`"
         ) from None
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    except ValueError as error:
+    except (OSError, ValueError, LookupError, TypeError) as error:
         raise damaged(path, str(error)) from None
-    if not isinstance(meta, dict) or not isinstance(meta.get("checksum"), dict):
-        raise damaged(path, "it holds no checksums")
-    if meta.get(META_CHECKSUM) != meta_checksum(meta):
+    if not is_whole:
         raise damaged(path, "it was changed after it was written")
-    return meta
+    return dict(meta)
 
 
 def meta_checksum(meta: Mapping[str, Any]) -> str:
@@ -59,30 +53,18 @@ def meta_checksum(meta: Mapping[str, Any]) -> str:
 
 
 def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Check that files of an entry exist and are as its meta.json says.
-
-    Raises:
-        CacheError: A file is missing or damaged.
-    """
+    """Check that files of an entry exist and are as its meta.json says."""
     for name in names:
-        path = folder / name
-        expected = meta["checksum"].get(name)
         try:
-            checksum = file_checksum(path)
-        except FileNotFoundError:
-            raise damaged(path, "the file is missing") from None
+            checksum = file_checksum(folder / name)
         except OSError as error:
-            raise _unreadable(path, error) from None
-        if checksum != expected:
-            raise damaged(path, "its checksum is not the one in meta.json")
+            raise damaged(folder / name, str(error.strerror)) from None
+        if checksum != meta["checksum"].get(name):
+            raise damaged(folder / name, "its checksum is not the one in meta.json")
 
 
 def check_entry(folder: Path, definition: str) -> dict[str, Any]:
-    """Check that an entry is complete, and of this definition; return its meta.json.
-
-    Raises:
-        CacheError: It is missing, damaged, or of another definition.
-    """
+    """Check that an entry is complete, and of this definition; return its meta.json."""
     meta = read_meta(folder)
     check_files(folder, meta, tuple(meta["checksum"]))
     if meta.get("definition") != definition:
@@ -165,16 +147,9 @@ def state_in(meta: Mapping[str, Any]) -> Any:
 
 
 def _install(building: Path, folder: Path) -> None:
-    """Rename an entry into place; move an existing one away unless it is the same entry."""
+    """Rename an entry into place; move an existing one away unless another process made the same."""
     meta = read_meta(building)
-    while True:
-        try:
-            os.rename(building, folder)
-        except OSError:
-            if not folder.exists() and not folder.is_symlink():
-                raise
-        else:
-            return
+    while not _is_renamed(building, folder):
         if is_current(folder, meta["definition"], lambda _: state_in(meta)):
             return
         aside = building.with_suffix(".old.tmp")
@@ -185,8 +160,14 @@ def _install(building: Path, folder: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _unreadable(path: Path, error: OSError) -> CacheError:
-    return CacheError(f"{path} cannot be read ({error.strerror}); make it readable")
+def _is_renamed(building: Path, folder: Path) -> bool:
+    try:
+        os.rename(building, folder)
+    except OSError:
+        if not os.path.lexists(folder):
+            raise
+        return False
+    return True
 
 
 def damaged(path: Path, what: str) -> CacheError:

@@ -30,9 +30,6 @@ def stamps_of(paths: Iterable[Path]) -> list[list[Any]]:
     """Return name, size and time of change (ns) of files, and of those of saved folders, as in JSON.
 
     So a folder that was moved, or copied with its times, is the same.
-
-    Raises:
-        SourceError: A file cannot be looked at.
     """
     try:
         found = ((part.name, part.stat()) for part in chain(*map(parts_of, paths)))
@@ -42,11 +39,7 @@ def stamps_of(paths: Iterable[Path]) -> list[list[Any]]:
 
 
 def read_rows(path: Path) -> Iterator[DatasetRow]:
-    """Yield the rows of a file, or of a folder of `save_to_disk`.
-
-    Raises:
-        SourceError: It cannot be read; names the file, and the line.
-    """
+    """Yield the rows of a file, or of a folder of `save_to_disk`."""
     try:
         for part in parts_of(path):
             _check_fetched(part)

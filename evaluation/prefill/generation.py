@@ -34,13 +34,7 @@ from evaluation.verification.golds import check_golds
 
 
 def prefill_generation_task(plan: StagePlan, name: str) -> None:
-    """Write a task to `plan.cache_folder("tier5", name)`; if it is current, only check its golds.
-
-    Raises:
-        SourceError: Data cannot be read, a gold is not right by its verifier, two prompts have one id,
-            or none fits the window.
-        ConfigError: A template does not parse.
-    """
+    """Write a task to `plan.cache_folder("tier5", name)`; if it is current, only check its golds."""
     task, key = plan.suite.generation_tasks[name], f"generation_tasks.{name}"
     nltk_data.fetch(plan.nltk_data, nltk_data.needed_by_tasks([task]))
     tokenizer, about = prefill_tokenizer(plan)

@@ -7,9 +7,9 @@
 The last, incomplete block is dropped.
 
 A character that several tokens share counts for the first of them, and text that no token covers
-counts for the next token. So the bytes of a document's tokens always add up to the document's. A slow
-tokenizer gives no offsets: the document's bytes are then divided in proportion to the lengths of the
-pieces, which is exact for the document and approximate for a block that cuts it.
+counts for the next token. So the bytes of a document's tokens always add up to the document's. A
+SentencePiece model gives no offsets: the document's bytes are then divided in proportion to the lengths
+of the pieces, which is exact for the document and approximate for a block that cuts it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,11 +24,10 @@ from evaluation.tokenizers.pieces import PieceTokenizer
 
 Int32 = npt.NDArray[np.int32]
 
-_BATCH_CHARACTERS = 1 << 19
-_BATCH_DOCUMENTS = 1024
-
 LONGEST_PIECE = 1 << 18
 """Characters tokenized at once; a longer document is cut, before a line break if possible."""
+
+_BATCH_CHARACTERS = 1 << 19
 
 Part = tuple[str, bool, bool]
 """Text, whether a document begins with it, and whether it ends with it."""
@@ -51,9 +50,12 @@ def encode_documents(tokenizer: LoadedTokenizer, texts: Iterable[str]) -> Iterat
     """
     lengths = None
     if isinstance(tokenizer, PieceTokenizer):
-        lengths = np.array(tokenizer.byte_lengths(), dtype=np.int32)
+        lengths = np.array(tokenizer.byte_lengths(), dtype=np.int64)
     for batch in _batches(part for text in texts for part in _parts(text)):
-        yield from _encode_batch(tokenizer, batch, lengths)
+        encoded = tokenizer.encode_documents([text for text, _, _ in batch])
+        for (text, begins, ends), one in zip(batch, encoded, strict=True):
+            sizes = _sizes(text, one, lengths)
+            yield DocumentPart(np.array(one.ids, dtype=np.int32), sizes, begins, ends)
 
 
 def _parts(text: str) -> Iterator[Part]:
@@ -68,36 +70,23 @@ def _parts(text: str) -> Iterator[Part]:
 
 
 def _batches(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    batch: list[Part] = []
-    characters = 0
+    batch, characters = list[Part](), 0
     for part in parts:
         batch.append(part)
-        characters += len(part[0])
-        if characters >= _BATCH_CHARACTERS or len(batch) >= _BATCH_DOCUMENTS:
+        characters += len(part[0]) + 512  # so that short ones are not too many
+        if characters >= _BATCH_CHARACTERS:
             yield batch
             batch, characters = [], 0
     if batch:
         yield batch
 
 
-def _encode_batch(
-    tokenizer: LoadedTokenizer, batch: list[Part], lengths: Int32 | None
-) -> list[DocumentPart]:
-    """Return tokens and bytes of each part; `lengths` are bytes of tokens by id, None with offsets."""
-    encoded = tokenizer.encode_documents([text for text, _, _ in batch])
-    return [
-        DocumentPart(
-            np.array(encoded.ids, dtype=np.int32), _sizes(text, encoded, lengths), begins, ends
-        )
-        for (text, begins, ends), encoded in zip(batch, encoded, strict=True)
-    ]
-
-
-def _sizes(text: str, encoded: EncodedText, lengths: Int32 | None) -> Int32:
+def _sizes(text: str, encoded: EncodedText, lengths: npt.NDArray[np.int64] | None) -> Int32:
     if encoded.offsets is not None:
         return sizes_from_offsets(text, encoded.offsets)
     assert lengths is not None
-    return _sizes_in_proportion(text, lengths[encoded.ids])
+    before, size = np.cumsum(lengths[encoded.ids]), len(text.encode())
+    return _differences(np.rint(before * (size / max(before[-1:].sum(), 1))).astype(np.int64), size)
 
 
 def sizes_from_offsets(text: str, offsets: list[tuple[int, int]]) -> Int32:
@@ -106,36 +95,17 @@ def sizes_from_offsets(text: str, offsets: list[tuple[int, int]]) -> Int32:
     Args:
         offsets: First character of each token, and the one after its last.
     """
-    if not offsets:
-        return np.zeros(0, dtype=np.int32)
-    ends = np.fromiter((end for _, end in offsets), dtype=np.int64, count=len(offsets))
-    ends = np.maximum.accumulate(ends)
-    ends[-1] = len(text)
-    if not text.isascii():
-        ends = _bytes_before(text)[ends]
-    return _differences(ends)
-
-
-def _differences(ends: npt.NDArray[np.int64]) -> Int32:
-    return np.diff(ends, prepend=0).astype(np.int32)
-
-
-def _bytes_before(text: str) -> npt.NDArray[np.int64]:
-    """Return the UTF-8 bytes before each character of a text, and in all of it: (characters + 1,)."""
+    ends = np.maximum.accumulate(np.array([end for _, end in offsets], dtype=np.int64))
     points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     widths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
-    return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    bytes_before = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    return _differences(bytes_before[ends], bytes_before[-1])
 
 
-def _sizes_in_proportion(text: str, lengths: Int32) -> Int32:
-    """Divide the bytes of a text among tokens by the lengths of their pieces."""
-    if not len(lengths):
-        return np.zeros(0, dtype=np.int32)
-    before = np.cumsum(lengths, dtype=np.int64)
-    size = len(text.encode())
-    ends = np.rint(before * (size / max(int(before[-1]), 1))).astype(np.int64)
-    ends[-1] = size
-    return _differences(ends)
+def _differences(ends: npt.NDArray[np.int64], size: int) -> Int32:
+    """Return the sizes of tokens by the byte after each; the last one ends with the text."""
+    ends[-1:] = size
+    return np.diff(ends, prepend=0).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -165,16 +135,14 @@ def pack(
     blocks: int,
     around: tuple[Sequence[int], Sequence[int]],
 ) -> Packed:
-    """Join documents and cut them into blocks, until there are enough.
+    """Join documents and cut them into blocks of `length` tokens, until there are enough.
 
     Args:
-        length: Tokens of a block.
         blocks: The most blocks.
         around: Ids that are put before each document, and after it.
     """
     before, after = (_without_text(ids) for ids in around)
-    kept: list[DocumentPart] = [_without_text([])]
-    starts, total = list[int](), 0
+    kept, starts, total = [_without_text([])], list[int](), 0
     for part in parts:
         if part.begins:
             starts.append(total)

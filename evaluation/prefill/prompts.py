@@ -26,24 +26,19 @@ log = logging.getLogger(__name__)
 
 
 def prefill_probes(plan: StagePlan, _: str = "") -> None:
-    """Write a stage's prompts, which are one entry, unless they are there already.
-
-    Raises:
-        ConfigError: A prompt leaves no room for its answer in the window.
-        SourceError: There is no chat template, or it refuses a conversation.
-    """
+    """Write a stage's prompts, which are one entry, unless they are there already."""
     tokenizer, about = prefill_tokenizer(plan)
     definition = probes_definition(plan, plan.name, about)
     if is_current(plan.probes_folder, definition):
         return
     key = f"probes of {plan.name}"
-    rows, fitted = fit(key, generation_window(plan), _probe_rows(plan, tokenizer, about))
+    rows, chats = _rendered_probes(plan, tokenizer, about)
+    rows, fitted = fit(key, generation_window(plan), rows)
     if too_long := fitted.pop("too_long"):
         raise ConfigError(
             f"{key}: no room for the answer to {first_few(too_long)}; lower `max_new_tokens`, shorten "
             "the prompts, or set `generation: {window: …}` if the model can use more"
         )
-    chats = _chats_of_probes(plan, tokenizer, about)
     eos_ids = sorted({id for chat in chats for id in chat["eos_token_ids"]})
     with new_entry(plan.probes_folder) as building:
         write_jsonl(building / PROMPTS, rows)
@@ -58,13 +53,20 @@ def prefill_probes(plan: StagePlan, _: str = "") -> None:
         write_meta(building, meta, [PROMPTS])
 
 
-def _chats_of_probes(
+def _rendered_probes(
     plan: StagePlan, tokenizer: LoadedTokenizer, about: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """Return the settings of conversations, each once, with the probes that they are of."""
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the lines of `prompts.jsonl`, and the settings of conversations, each once with its probes."""
+    rows: list[dict[str, Any]] = []
     chats: dict[str, dict[str, Any]] = {}
     for name, probe in plan.suite.probes.items():
         template, variables = chat_template(plan, probe, about), probe.chat_template_kwargs
+        text = render_chat(tokenizer, template, variables, f"probes.{name}", probe.messages)
+        warn_of_lost(f"probes.{name}", [(probe.messages, text)])
+        messages = [message.model_dump() for message in probe.messages]
+        asked = {"messages": messages, "max_new_tokens": probe.max_new_tokens, "prompt": text}
+        (tokens,) = encode_prompts(plan, tokenizer, [text])
+        rows.append({"id": name, **asked, "tokens": tokens})
         stop = list(probe.stop or ())
         key = fingerprint([template, unordered(variables), stop])
         if key not in chats:
@@ -78,36 +80,7 @@ def _chats_of_probes(
                 "eos_token_ids": eos_ids,
             }
         chats[key]["probes"].append(name)
-    return list(chats.values())
-
-
-def _probe_rows(
-    plan: StagePlan, tokenizer: LoadedTokenizer, about: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    probes = plan.suite.probes
-    texts = [
-        render_chat(
-            tokenizer,
-            chat_template(plan, probe, about),
-            probe.chat_template_kwargs,
-            f"probes.{name}",
-            probe.messages,
-        )
-        for name, probe in probes.items()
-    ]
-    for (name, probe), text in zip(probes.items(), texts, strict=True):
-        warn_of_lost(f"probes.{name}", [(probe.messages, text)])
-    tokens = encode_prompts(plan, tokenizer, texts)
-    return [
-        {
-            "id": name,
-            "messages": [message.model_dump() for message in probe.messages],
-            "max_new_tokens": probe.max_new_tokens,
-            "prompt": text,
-            "tokens": ids,
-        }
-        for (name, probe), text, ids in zip(probes.items(), texts, tokens, strict=True)
-    ]
+    return rows, list(chats.values())
 
 
 @dataclass(frozen=True)
@@ -131,9 +104,6 @@ def generation_window(plan: StagePlan) -> Window:
     """Return `generation.window`, or else the model's positions, by its training or first checkpoint.
 
     Where neither is known, it is the stage's sequence length.
-
-    Raises:
-        ConfigError: The model's configuration in that checkpoint cannot be read.
     """
     trained = recorded_value(plan.config, plan.name, plan.stage, "tokens.sequence_length")
     if plan.config.generation.window:
@@ -145,20 +115,12 @@ def generation_window(plan: StagePlan) -> Window:
 def fit(
     key: str, window: Window, rows: Sequence[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the lines of `prompts.jsonl` whose answers have room, and the keys of meta.json that say so.
-
-    Raises:
-        SourceError: No prompt leaves room for its answer.
-    """
-    kept, too_long, shortened = [], [], []
-    for row in rows:
-        wanted = row["max_new_tokens"]
-        room = window.room(len(row["tokens"]), wanted)
-        if room is None:
-            too_long.append(row["id"])
-            continue
-        shortened += [row["id"]] * (room < wanted)
-        kept.append({**row, "max_new_tokens": room})
+    """Return the lines of `prompts.jsonl` whose answers have room, and the keys of meta.json that say so."""
+    rooms = [window.room(len(row["tokens"]), row["max_new_tokens"]) for row in rows]
+    pairs = list(zip(rows, rooms, strict=True))
+    kept = [{**row, "max_new_tokens": room} for row, room in pairs if room is not None]
+    too_long = [row["id"] for row, room in pairs if room is None]
+    shortened = [row["id"] for row, room in pairs if room and room < row["max_new_tokens"]]
     if not kept:
         shortest = min(len(row["tokens"]) for row in rows)
         raise SourceError(

@@ -11,7 +11,6 @@ of CLUSTER_FIELDS that their documents have.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from evaluation.errors import SourceError
@@ -19,9 +18,9 @@ from evaluation.prefill.questions import Question
 from evaluation.prefill.row_identity import question_identity, row_identity
 from evaluation.prefill.sources import provided_state
 from evaluation.prefill.task_prompts import TaskPrompt, TaskPrompts
-from evaluation.prefill.templates import RowTemplates
+from evaluation.prefill.templates import compile_template, values_of
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Document, RankedQuestion, Rendered, TaskInfo, render
+from evaluation.providers.render import Document, RankedQuestion, TaskInfo, render
 from evaluation.providers.score import CaseLimits, CaseOutcome, score, verdict_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices, ProviderTask
@@ -61,11 +60,7 @@ def _request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> dict[str,
 def provided_questions(
     plan: StagePlan, name: str, task: ProviderChoices
 ) -> tuple[list[Question], int, dict[str, Any]]:
-    """Return a task's questions in order, how many there are in all, and their origin for meta.json.
-
-    Raises:
-        SourceError: The provider cannot render the task; names the task.
-    """
+    """Return a task's questions in order, how many there are in all, and their origin for meta.json."""
     key = f"tasks.{name}"
     rendered = render(provider_of(plan, task), key, _request(plan, task), RankedQuestion)
     if task.kind == "ranked" and any(len(document.choices) < 2 for document in rendered.documents):
@@ -73,38 +68,27 @@ def provided_questions(
             f"{key}: {task.task} scores only the right answer, so that nothing is ranked; set "
             "`kind: gold`"
         )
-    has_parts = len(rendered.info.num_fewshot) > 1
+    has_parts, is_gold = len(rendered.info.num_fewshot) > 1, task.kind == "gold"
     clusters = clusters_of(key, task, [document.fields for document in rendered.documents])
-    questions = [
-        replace(_question(task, document, has_parts), cluster=cluster)
-        for document, cluster in zip(rendered.documents, clusters, strict=True)
-    ]
+    questions = []
+    for one, cluster in zip(rendered.documents, clusters, strict=True):
+        choices = (one.choices[one.right],) if is_gold else tuple(one.choices)
+        contexts, candidates = zip(*choices, strict=True)
+        alone = None if is_gold or one.unconditional is None else tuple(one.unconditional)
+        question = Question(
+            *(one.id, cluster, one.part if has_parts else None, 0 if is_gold else one.right),
+            *(choices, alone, is_gold, question_identity(contexts, () if is_gold else candidates)),
+        )
+        questions.append(question)
     keep = {"version", "num_fewshot", "datasets"}
     reported = {"name": task.provider, **rendered.info.model_dump(include=keep)}
-    source = reported | _source(plan, rendered.info)
-    return questions, rendered.info.documents, {"source": source}
-
-
-def _question(task: ProviderChoices, ranked: RankedQuestion, has_parts: bool) -> Question:
-    gold, choices, alone = ranked.right, tuple(ranked.choices), ranked.unconditional
-    is_gold = task.kind == "gold"
-    if is_gold:
-        gold, choices, alone = 0, (ranked.choices[ranked.right],), None
-    part = ranked.part if has_parts else None
-    unconditional = None if alone is None else tuple(alone)
-    contexts, candidates = zip(*choices, strict=True)
-    identity = question_identity(contexts, () if is_gold else candidates)
-    return Question(ranked.id, None, part, gold, choices, unconditional, is_gold, identity)
+    return questions, rendered.info.documents, {"source": reported | _source(plan, rendered.info)}
 
 
 def provided_prompts(
     plan: StagePlan, name: str, task: ProviderTask
 ) -> tuple[TaskPrompts, dict[str, Any]]:
-    """Return a task's prompts, and their origin for meta.json.
-
-    Raises:
-        SourceError: The provider cannot render the task; names the task.
-    """
+    """Return a task's prompts, and their origin for meta.json."""
     key, provider = f"generation_tasks.{name}", provider_of(plan, task)
     rendered = render(provider, key, _request(plan, task), Document)
     room = task.max_new_tokens or rendered.info.max_new_tokens
@@ -116,20 +100,18 @@ def provided_prompts(
     chosen = rendered.documents[:: math.ceil(len(rendered.documents) / TRIED)]
     golds = [(document.document, document.gold or "") for document in chosen]
     outcomes = score(provider, {"task": task.task}, golds, limits_of(plan))
-    metrics = _metrics(key, task, rendered.info.metrics, outcomes)
     recorded = {
         **rendered.info.model_dump(exclude={"documents", "metrics", "read"}),
         "name": task.provider,
         "max_new_tokens": room,
-        "metrics": metrics,
-        "golds": {metric: _share(metric, outcomes) for metric in metrics},
+        "metrics": _metrics(key, task, rendered.info.metrics, outcomes),
     }
-    fields = [_fields(document) for document in rendered.documents]
+    rows = [document.document.get("doc", document.document) for document in rendered.documents]
+    clusters = clusters_of(key, task, rows)
+    has_parts = len(rendered.info.num_fewshot) > 1
     prompts = [
-        replace(_prompt(document, rendered, task.system), cluster=cluster)
-        for document, cluster in zip(
-            rendered.documents, clusters_of(key, task, fields), strict=True
-        )
+        _prompt(document, row, cluster, task.system, has_parts)
+        for document, row, cluster in zip(rendered.documents, rows, clusters, strict=True)
     ]
     origin = {"provider": recorded, "source": _source(plan, rendered.info)}
     return TaskPrompts(prompts, rendered.info.documents, room, {}), origin
@@ -141,34 +123,28 @@ def _source(plan: StagePlan, info: TaskInfo) -> dict[str, Any]:
     return {"dataset": name, "revision": None, "resolved": None, "state": state}
 
 
-def _fields(document: Document) -> Mapping[str, Any]:
-    """Return the fields of a document's row, without the name of the task."""
-    fields: Mapping[str, Any] = document.document.get("doc", document.document)
-    return fields
-
-
-def _prompt(document: Document, rendered: Rendered[Document], system: str | None) -> TaskPrompt:
+def _prompt(
+    document: Document,
+    row: Mapping[str, Any],
+    cluster: str | None,
+    system: str | None,
+    has_parts: bool,
+) -> TaskPrompt:
     turns: tuple[Message, ...] | str = document.prompt or ""
     if document.messages is not None:
         turns = tuple(document.messages)
         if system is not None and turns[0].role != "system":
             turns = (Message(role="system", content=system), *turns)
-    strata = {"part": document.part} if len(rendered.info.num_fewshot) > 1 else {}
-    asked = (
-        [turns] if isinstance(turns, str) else [turn.content for turn in document.messages or ()]
-    )
-    same = question_identity(asked), row_identity(_fields(document))
-    return TaskPrompt(document.id, turns, document.document, strata, *same)
+    asked = [turn.content for turn in document.messages or ()] or [document.prompt or ""]
+    strata = {"part": document.part} if has_parts else {}
+    same = question_identity(asked), row_identity(row)
+    return TaskPrompt(document.id, turns, document.document, strata, *same, cluster)
 
 
 def _metrics(
     key: str, task: ProviderTask, better: Mapping[str, bool], golds: Sequence[CaseOutcome]
 ) -> list[str]:
-    """Return the metrics to report: those that give credit from 0 to 1, and for which more is better.
-
-    Raises:
-        SourceError: They fail on gold answers, or none can be reported, or one that is asked for.
-    """
+    """Return the metrics to report: those that give credit from 0 to 1, and for which more is better."""
     failed = [outcome.reason for outcome in golds if outcome.scores is None]
     if failed:
         raise SourceError(
@@ -191,41 +167,21 @@ def _metrics(
     return usable
 
 
-def _share(metric: str, golds: Sequence[CaseOutcome]) -> float:
-    """Return the share of gold answers, as plain text, that the metric counts as right."""
-    credits = [verdict_of(metric, outcome, "").credit or 0.0 for outcome in golds]
-    return math.fsum(credits) / len(credits)
-
-
 def clusters_of(
-    key: str, task: ProviderTask | ProviderChoices, documents: Sequence[Mapping[str, Any]]
+    key: str, task: ProviderTask | ProviderChoices, rows: Sequence[Mapping[str, Any]]
 ) -> list[str | None]:
-    """Return the cluster of each document of a provider's task; None for an independent one.
-
-    Raises:
-        SourceError: The suite's template writes nothing for a document.
-        ConfigError: The template does not parse.
-    """
+    """Return the cluster of each row of a provider's task; None for an independent one."""
     if task.cluster is not None:
-        templates = RowTemplates(key, {}, {"cluster": task.cluster}, {})
-        return [_rendered(key, templates, document) for document in documents]
+        template = compile_template(f"{key}.cluster", task.cluster)
+        return [str(template(values_of(dict(row)))) for row in rows]
     known = (fields for name, fields in CLUSTER_FIELDS.items() if re.fullmatch(name, task.task))
     fields = next(known, ())
-    return [_known(document, fields) for document in documents]
+    return [_first_of(fields, row) for row in rows]
 
 
-def _rendered(key: str, templates: RowTemplates, fields: Mapping[str, Any]) -> str:
-    name = str(templates.text("cluster", templates.values(dict(fields))) or "")
-    if not name.strip():
-        raise SourceError(
-            f"{key}.cluster writes nothing for a document, which has {', '.join(fields)}; name one of these"
-        )
-    return name
-
-
-def _known(document: Mapping[str, Any], fields: Sequence[str]) -> str | None:
-    """Return the first of these fields that a document has, itself or among its metadata."""
-    more = document.get("metadata")
-    places = [document, more if isinstance(more, Mapping) else {}]
+def _first_of(fields: Sequence[str], row: Mapping[str, Any]) -> str | None:
+    """Return the first of these fields that a row has, itself or among its metadata."""
+    more = row.get("metadata")
+    places = [row, more if isinstance(more, Mapping) else {}]
     found = (place.get(field) for field in fields for place in places)
     return next((str(value) for value in found if value not in (None, "")), None)

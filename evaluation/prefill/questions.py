@@ -16,7 +16,7 @@ from evaluation.prefill.row_identity import question_identity, row_identity, war
 from evaluation.prefill.solved_examples import (
     SolvedExample,
     SolvedExamples,
-    example_rows,
+    check_split,
     log_replaced,
 )
 from evaluation.prefill.sources import ResolvedSplit
@@ -58,18 +58,15 @@ class Recipe:
     """A task's templates, compiled once; raises ConfigError for one that does not parse."""
 
     def __init__(self, name: str, task: Task) -> None:
-        self.name, texts = name, {part: getattr(task, part) for part in _TEXTS}
+        self.name, self.key = name, f"tasks.{name}"
+        texts = {part: getattr(task, part) for part in _TEXTS}
         ranked = {"choices": task.choices, "gold": task.gold}
-        self._templates = RowTemplates(f"tasks.{name}", task.let, texts, ranked)
+        self._templates = RowTemplates(self.key, task.let, texts, ranked)
         self._is_ranked = task.choices is not None
         self._asks = reads_row(task.context)
 
     def question(self, row: DatasetRow, id: str, examples: str) -> Question:
-        """Return the question of a row; `examples` are solved ones as text, which stand before it.
-
-        Raises:
-            SourceError: The row has no label, or a candidate is empty.
-        """
+        """Return the question of a row; `examples` are solved ones as text, which stand before it."""
         values, text = self._templates.values(row), self._templates.text
         choices, gold = self._candidates(values)
         before = f"{text('description', values)}{examples}"
@@ -82,7 +79,7 @@ class Recipe:
                 what = f"candidate {index}" if self._is_ranked else "the answer"
                 raise SourceError(
                     f"{what} is empty; correct `choices` or `continuation` of "
-                    f"tasks.{self.name}, or the data"
+                    f"{self.key}, or the data"
                 )
             pairs.append((f"{before}{contexts[-1]}", continuation))
             if (alone := text("unconditional_context", shown)) is not None:
@@ -130,36 +127,25 @@ class Recipe:
         """Return each candidate's variables for templates, and the index of the right one."""
         if not self._is_ranked:
             return [{}], 0
-        choices = self._list_of_choices(values)
-        seen = [{"choice": choice, "index": index} for index, choice in enumerate(choices)]
-        return seen, self._index_of_gold(values, len(choices))
-
-    def _list_of_choices(self, values: dict[str, Any]) -> list[Any]:
-        choices = self._templates.expressions["choices"](values)
+        choices, gold = self._templates.expressions["choices"](values), None
         if not isinstance(choices, list | tuple) or len(choices) < 2:
             raise SourceError(
-                f"tasks.{self.name}.choices gives {choices!r:.200}, not a list of two or more; "
+                f"{self.key}.choices gives {choices!r:.200}, not a list of two or more; "
                 "correct the expression"
             )
-        return list(choices)
-
-    def _index_of_gold(self, values: dict[str, Any], choices: int) -> int:
-        """Return the right candidate; hidden labels are -1, empty, None, or not among the choices."""
+        what = f"for {len(choices)} candidates"
         try:
             gold = self._templates.expressions["gold"](values)
         except SourceError as error:
-            if "is not in list" in str(error):  # `list.index` of a label that is not there
-                raise self._no_label(str(error)) from None
-            raise
-        if isinstance(gold, bool) or not isinstance(gold, int) or not 0 <= gold < choices:
-            raise self._no_label(f"`gold` gives {gold!r:.200} for {choices} candidates")
-        return gold
-
-    def _no_label(self, what: str) -> SourceError:
-        return SourceError(
-            f"no usable label ({what}): the labels of this split are hidden, or "
-            f"tasks.{self.name}.gold reads the wrong field; use a split with labels"
-        )
+            if "is not in list" not in str(error):  # `list.index` of a label that is not there
+                raise
+            what = str(error)
+        if type(gold) is not int or not 0 <= gold < len(choices):
+            raise SourceError(
+                f"no usable label (`gold` gives {gold!r:.200} {what}): the labels of this split are hidden, "
+                f"or {self.key}.gold reads the wrong field; use a split with labels"
+            )
+        return [{"choice": one, "index": index} for index, one in enumerate(choices)], gold
 
 
 def read_questions(
@@ -179,7 +165,10 @@ def read_questions(
     counts = Counter[str]()
     for number, quota in enumerate(even_quotas(task.limit, sizes)):
         split, rows = splits[number], read[number][0]
-        examples = _solved_examples(recipe, task, shots[number], counts) if shots else None
+        examples: SolvedExamples[str] | None = None
+        if shots:
+            check_split(recipe.key, task, shots[number])
+            examples = SolvedExamples(recipe, task, shots[number].rows(), counts)
         prefix = f"{recipe.name}/{split.config}" if split.config and task.configs else recipe.name
         for index, row in enumerate(rows[:quota]):
             with at_row(f"{split}: {prefix}/{index}"):
@@ -188,16 +177,9 @@ def read_questions(
                 questions.append(recipe.question(row, f"{prefix}/{index}", texts))
         if others := rest[number] + Counter(map(recipe.label, rows[quota:])):
             used = Counter(map(recipe.label, rows[:quota]))
-            warn_of_sorted(f"tasks.{recipe.name}: {split}", used, others)
-    log_replaced(f"tasks.{recipe.name}", counts, len(questions))
+            warn_of_sorted(f"{recipe.key}: {split}", used, others)
+    log_replaced(recipe.key, counts, len(questions))
     return questions, sum(sizes), counts
-
-
-def _solved_examples(
-    recipe: Recipe, task: Task, split: ResolvedSplit, counts: Counter[str]
-) -> SolvedExamples[str]:
-    rows = example_rows(f"tasks.{recipe.name}", task, split)
-    return SolvedExamples(str(split), rows, task.num_fewshot, recipe.solved, counts)
 
 
 def even_quotas(limit: int, sizes: Sequence[int]) -> list[int]:

@@ -2,7 +2,6 @@
 
 import itertools
 import logging
-import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,18 +25,9 @@ from evaluation.tokenizers.encoding import bos_ids
 
 log = logging.getLogger(__name__)
 
-_SHUFFLED_DOCUMENTS = 10_000
-_SHUFFLED_CHARACTERS = 32 << 20
-"""Documents are shuffled within a window of so many documents, and of so many characters."""
-
 
 def prefill_slice(plan: StagePlan, name: str) -> None:
-    """Write a slice to `plan.cache_folder("tier2", name)` unless it is there already.
-
-    Raises:
-        SourceError: The data cannot be read, or does not fill a block.
-        ConfigError: Fewer tokens are configured than one block has.
-    """
+    """Write a slice to `plan.cache_folder("tier2", name)` unless it is there already."""
     item, length = plan.suite.slices[name], plan.sequence_length
     if item.tokens < length:
         raise ConfigError(
@@ -123,12 +113,11 @@ def _check_filled(packed: Packed, item: Slice, place: str, length: int) -> None:
 
 
 def _documents(split: ResolvedSplit, item: Slice, name: str, count: Counter[str]) -> Iterator[str]:
-    """Return the texts of a slice, without skipped and empty ones, shuffled if there is a seed."""
+    """Return the texts of a slice, without skipped and empty ones."""
     rows = enumerate(split.rows())
     for _ in itertools.islice(rows, item.skip_documents):
         count["skipped"] += 1
-    texts = _texts(rows, _text_of(item, name), f"slice {name}: {split}", count)
-    return texts if item.seed is None else shuffled(texts, item.seed)
+    return _texts(rows, _text_of(item, name), f"slice {name}: {split}", count)
 
 
 def _text_of(item: Slice, name: str) -> Callable[[DatasetRow], Any]:
@@ -162,20 +151,3 @@ def _texts(
             yield text
         else:
             count["empty"] += 1
-
-
-def shuffled(texts: Iterator[str], seed: int) -> Iterator[str]:
-    """Yield each text once, in a random order drawn from a window of bounded size."""
-    draw = random.Random(seed)
-    window: list[str] = []
-    characters = 0
-    for text in texts:
-        window.append(text)
-        characters += len(text)
-        while len(window) > _SHUFFLED_DOCUMENTS or characters > _SHUFFLED_CHARACTERS:
-            chosen = draw.randrange(len(window))
-            window[chosen], window[-1] = window[-1], window[chosen]
-            characters -= len(window[-1])
-            yield window.pop()
-    draw.shuffle(window)
-    yield from window

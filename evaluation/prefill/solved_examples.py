@@ -7,10 +7,11 @@ an example that is the question, by `row_identity`, is replaced by the next one,
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, count, islice
-from typing import Generic, TypeVar
+from functools import cache
+from itertools import chain
+from typing import Any, Generic, Protocol, TypeVar
 
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.files import DatasetRow
@@ -33,113 +34,94 @@ class SolvedExample(Generic[Shown]):
     shared: str = ""
 
 
+class Solver(Protocol):
+    """A task's templates, which make an example of a row; `key` is the task's."""
+
+    key: str
+
+    def solved(self, row: DatasetRow) -> SolvedExample[Any]:
+        """Return a row as a solved example."""
+        ...
+
+
 class SolvedExamples(Generic[Shown]):
-    """The examples of a task: the first rows that are not the question.
+    """The examples of a task: the first rows that are not the question, by the seed if it has one.
 
     Args:
-        place: What messages call the split.
-        rows: Rows in the order in which they are taken, with their numbers in the split.
-        solve: Makes an example of a row.
+        rows: The rows that may become examples.
         counts: Counts `questions` that were an example themselves, and `fewer`, those without another.
-        anew: Seed by which they are drawn for each question, as lm-evaluation-harness does; or None.
     """
 
     def __init__(
         self,
-        place: str,
-        rows: Iterable[tuple[int, DatasetRow]],
-        number: int,
-        solve: Callable[[DatasetRow], SolvedExample[Shown]],
+        recipe: Solver,
+        task: Task | GenerationTask,
+        rows: Iterable[DatasetRow],
         counts: Counter[str],
-        anew: int | None = None,
     ) -> None:
-        self._place, self._number, self._solve, self._counts = place, number, solve, counts
-        self._draw = None if anew is None else random.Random(anew)
-        self._read = [] if self._draw is None else list(rows)
-        self._rows = iter(rows)
-        self._solved: dict[int, SolvedExample[Shown]] = {}
+        self._key, self._number, self._counts = recipe.key, task.num_fewshot, counts
+        self._rows, seed = list(rows), task.fewshot_seed
+        self._draw = random.Random(seed) if getattr(task, "fewshot_anew", False) else None
+        self._order = list(range(len(self._rows)))
+        if seed is not None and self._draw is None:
+            random.Random(seed).shuffle(self._order)
+        if len(self._rows) < self._number:
+            raise SourceError(
+                f"{recipe.key}: the split has {len(self._rows)} examples, not {self._number}; lower "
+                "`num_fewshot`, or choose another `fewshot_split`"
+            )
+
+        @cache
+        def solved(place: int) -> SolvedExample[Shown]:
+            with at_row(f"{recipe.key}: solved example {place}"):
+                return recipe.solved(self._rows[place])
+
+        self._solved = solved
 
     def before(self, identities: frozenset[str], shared: str = "") -> list[Shown]:
         """Return the examples of a question that have `shared` in common with it.
 
         There is one fewer than configured if one was the question itself, and no other is left.
-
-        Raises:
-            SourceError: There are too few such examples.
         """
         chosen: list[Shown] = []
         is_among = False
-        examples = self._in_order()
-        while len(chosen) < self._number and (example := next(examples, None)) is not None:
-            if example.shared == shared and example.identities & identities:
+        fitting = (one for one in map(self._solved, self._places()) if one.shared == shared)
+        while len(chosen) < self._number and (example := next(fitting, None)) is not None:
+            if example.identities & identities:
                 is_among = True
-            elif example.shared == shared:
+            else:
                 chosen.append(example.shown)
         if shared and len(chosen) + is_among < self._number:
             raise SourceError(
-                f"{self._place}: only {len(chosen)} share {shared!r} with their question, not "
+                f"{self._key}: only {len(chosen)} examples share {shared!r} with their question, not "
                 f"{self._number}; lower `num_fewshot`, or change `fewshot_same`"
             )
         self._counts["questions"] += is_among
         self._counts["fewer"] += is_among and len(chosen) < self._number
         return chosen
 
-    def _in_order(self) -> Iterator[SolvedExample[Shown]]:
-        for place in self._places():
-            self._read += islice(self._rows, max(0, place + 1 - len(self._read)))
-            if place >= len(self._read):
-                return
-            if place not in self._solved:
-                number, row = self._read[place]
-                with at_row(f"{self._place}: row {number}"):
-                    self._solved[place] = self._solve(row)
-            yield self._solved[place]
-
-    def _places(self) -> Iterable[int]:
+    def _places(self) -> Iterator[int]:
+        """Yield places of rows in the order in which they are taken: those drawn first, then the others."""
         if self._draw is None:
-            return count()
-        every = range(len(self._read))
-        drawn = self._draw.sample(every, self._number)
-        return chain(drawn, (place for place in every if place not in drawn))
+            return iter(self._order)
+        drawn = self._draw.sample(self._order, self._number)
+        return chain(drawn, (place for place in self._order if place not in drawn))
 
 
-def log_replaced(key: str, counts: Counter[str], asked: int) -> None:
-    """Say how many questions of a task had to be replaced among their examples, if any were."""
-    if counts["questions"]:
-        fewer = counts["fewer"]
-        left = f"; {fewer} of them have one example less" if fewer else ""
-        log.warning(
-            "%s: %d of %d questions are themselves among the rows of solved examples; each gets the "
-            "next row in place of itself%s",
-            *(key, counts["questions"], asked, left),
-        )
-
-
-def example_rows(
-    key: str, task: Task | GenerationTask, split: ResolvedSplit
-) -> Iterator[tuple[int, DatasetRow]]:
-    """Return the rows, with their numbers, that may become solved examples, in order.
-
-    They are drawn by the task's seed if all questions have the same examples.
-
-    Raises:
-        ConfigError: The split is that of the questions.
-        SourceError: It has too few rows.
-    """
+def check_split(key: str, task: Task | GenerationTask, split: ResolvedSplit) -> None:
+    """Raise ConfigError for solved examples from the split of the questions."""
     if split.split == task.split and task.dataset is not None:
         raise ConfigError(
             f"{key}.fewshot_split: examples from {task.split!r} would be among the questions; name "
             "another split"
         )
-    rows: Iterator[tuple[int, DatasetRow]] = enumerate(split.rows())
-    if task.fewshot_seed is not None and not getattr(task, "fewshot_anew", False):
-        drawn = list(rows)
-        random.Random(task.fewshot_seed).shuffle(drawn)
-        rows = iter(drawn)
-    first = list(islice(rows, task.num_fewshot))
-    if len(first) < task.num_fewshot:
-        raise SourceError(
-            f"{key}: {split} has {len(first)} examples, not {task.num_fewshot}; lower "
-            "`num_fewshot`, or choose another `fewshot_split`"
+
+
+def log_replaced(key: str, counts: Counter[str], asked: int) -> None:
+    """Say how many questions of a task had to be replaced among their examples, if any were."""
+    if counts["questions"]:
+        log.warning(
+            "%s: %d of %d questions are themselves among the rows of solved examples; each gets the "
+            "next row in place of itself, and %d have one example less",
+            *(key, counts["questions"], asked, counts["fewer"]),
         )
-    return chain(first, rows)

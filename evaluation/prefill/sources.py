@@ -7,6 +7,8 @@ of the cache holds this state. It is current as long as `entry_state` gives the 
 import contextlib
 import glob
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +16,15 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from evaluation.errors import SourceError, one_line, with_class
+from evaluation.errors import SourceError, with_class
 from evaluation.prefill.files import DatasetRow, read_rows, stamps_of
-from evaluation.providers.mirrors import check_parts, find_mirror, is_data_file, split_files
+from evaluation.providers.mirrors import (
+    SUFFIXES,
+    check_parts,
+    find_mirror,
+    is_data_file,
+    split_files,
+)
 from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import ProviderChoices, ProviderTask
@@ -52,21 +60,13 @@ class ResolvedSplit:
         return found.sha
 
     def rows(self) -> Iterator[DatasetRow]:
-        """Yield the rows in order.
-
-        Raises:
-            SourceError: The data cannot be read.
-        """
+        """Yield the rows in order."""
         if self.files is not None:
             return chain.from_iterable(map(read_rows, self.files))
         return self._hub_rows()
 
     def first(self, most: int) -> tuple[list[DatasetRow], Iterator[DatasetRow]]:
-        """Return the first rows, at most `most`, and those behind them, which are read when asked for.
-
-        Raises:
-            SourceError: The data cannot be read, or there is no row.
-        """
+        """Return the first rows, at most `most`, and those behind them, which are read when asked for."""
         rows = self.rows()
         first_rows = list(islice(rows, most))
         if not first_rows:
@@ -89,7 +89,6 @@ class ResolvedSplit:
 def locate(
     source: Source,
     mirrors: dict[str, str],
-    *,
     config: str | None = None,
     split: str | None = None,
     folders: Sequence[str] = (),
@@ -100,9 +99,6 @@ def locate(
         config: The dataset's configuration; None: the source's own.
         split: Name of the split; None: the source's own.
         folders: Folders to look for local files in, before the working folder.
-
-    Raises:
-        SourceError: Local files are missing, or it is not clear which they are.
     """
     config, split = config or source.config, split or source.split
     if source.dataset is None:
@@ -121,16 +117,14 @@ def locate_item(item: Item, settings: Config) -> tuple[list[ResolvedSplit], list
     """
     if isinstance(item, ProviderChoices | ProviderTask):
         return [], []
-
-    def find(split: str) -> list[ResolvedSplit]:
-        mirrors, folders = settings.mirrors, settings.folders
-        return [locate(item, mirrors, config=c, split=split, folders=folders) for c in configs]
-
     configs = (isinstance(item, Task) and item.configs) or (item.config,)
+    splits = [item.split]
     is_written_out = isinstance(item, GenerationTask) and item.fewshot_examples
-    if isinstance(item, Slice) or not item.num_fewshot or is_written_out:
-        return find(item.split), []
-    return find(item.split), find(item.fewshot_split)
+    if not isinstance(item, Slice) and item.num_fewshot and not is_written_out:
+        splits.append(item.fewshot_split)
+    mirrors, folders = settings.mirrors, settings.folders
+    found = [[locate(item, mirrors, c, split, folders) for c in configs] for split in splits]
+    return found[0], found[1] if len(found) > 1 else []
 
 
 def state_of(splits: Sequence[ResolvedSplit]) -> list[dict[str, Any]]:
@@ -151,11 +145,7 @@ def provided_state(
 
 
 def item_state(item: Item, settings: Config, known: Any) -> list[dict[str, Any]]:
-    """Return the state that an item's sources have now; `known` is the stored one.
-
-    Raises:
-        SourceError: Files are missing.
-    """
+    """Return the state that an item's sources have now; `known` is the stored one."""
     if isinstance(item, ProviderChoices | ProviderTask):
         read = [one["read"] for one in known or () if isinstance(one, dict) and "read" in one]
         return provided_state(read, settings.mirrors)
@@ -167,9 +157,6 @@ def describe(splits: Sequence[ResolvedSplit], state: list[dict[str, Any]]) -> di
 
     Args:
         state: That from before the rows were read.
-
-    Raises:
-        SourceError: A file was changed since.
     """
     if state_of(splits) != state:
         raise SourceError(
@@ -188,40 +175,31 @@ def describe(splits: Sequence[ResolvedSplit], state: list[dict[str, Any]]) -> di
 
 
 def _local_files(patterns: Sequence[str], folders: Sequence[str]) -> list[Path]:
-    """Return the files that paths and patterns name, in the order of these, each pattern's sorted.
-
-    Raises:
-        SourceError: A pattern names nothing, a file twice, or something other than a data file.
-    """
+    """Return the files that paths and patterns name, in the order of these, each pattern's sorted."""
     files: list[Path] = []
-    for pattern in patterns:
-        for path in _matches(pattern, folders):
-            if path.is_dir():
-                files += split_files(path, str(path), None, "train")
-            elif is_data_file(path):
-                files.append(path)
-            else:
-                raise SourceError(
-                    f"files: {path} is not Parquet, JSON(L) or text by its name; convert it, or "
-                    "give it the suffix of what it is (.parquet, .jsonl, .json, .txt)"
-                )
-    seen: dict[str, Path] = {}
-    for path in files:
-        if (first := seen.setdefault(os.path.realpath(path), path)) is not path:
-            other = "" if first == path else f" as {first}"
-            raise SourceError(f"files: {path} is named twice{other}; name each file once")
+    for path in (path for pattern in patterns for path in _matches(pattern, folders)):
+        if path.is_dir():
+            files += split_files(path, str(path), None, "train")
+        elif is_data_file(path):
+            files.append(path)
+        else:
+            raise SourceError(
+                f"files: {path} is none of {', '.join(SUFFIXES)}; convert or rename it"
+            )
+    twice = [path for path, count in Counter(map(os.path.realpath, files)).items() if count > 1]
+    if twice:
+        raise SourceError(f"files: {twice[0]} is named twice; name each file once")
     check_parts(files, may_lack=True)
     return files
 
 
 def _matches(pattern: str, folders: Sequence[str]) -> list[Path]:
     """Return what a pattern names in the first folder where it names anything."""
-    places = [pattern] if os.path.isabs(pattern) else [f"{folder}/{pattern}" for folder in folders]
-    places = list(dict.fromkeys([*places, pattern]))
+    places = [*(os.path.join(folder, pattern) for folder in folders), pattern]
     for place in places:
         if paths := sorted(glob.glob(place, recursive=True)):
             return [Path(path) for path in paths]
-    looked = [os.path.abspath(place) for place in places] if len(places) > 1 else places
+    looked = dict.fromkeys(map(os.path.abspath, places))
     raise SourceError(f"files: nothing is at {' or at '.join(looked)}; correct the path")
 
 
@@ -242,23 +220,20 @@ def _hub_errors(source: Source) -> Iterator[None]:
 def _remedy(source: Source, error: Exception) -> str:
     """Return what is wrong with a dataset, and how to fix it."""
     text = f"{type(error).__name__} {error}".lower()
-    at = f" at revision {source.revision}" if source.revision else ""
     remedies = {
         "gated": "it is gated: accept its terms on the hub and run `hf auth login`, or mirror it",
-        ("offline", "connection", "connect", "outgoing traffic"): (
+        "offline|connect|outgoing traffic": (
             "the hub cannot be reached: run prefill where it can, or map the dataset to a local "
             f"copy under `mirrors: {{{source.dataset}: …}}`"
         ),
-        ("datasetnotfound", "repositorynotfound", "revisionnotfound"): (
-            f"it is not on the hub{at}, or not open to you: check its name"
+        "(dataset|repository|revision)notfound": (
+            f"it is not on the hub at revision {source.revision or 'main'}, or not open to you: check its "
+            "name"
         ),
         "scripts are no longer": (
             "it needs a loading script, which is not run: use a copy without one, such as "
             "`revision: refs/convert/parquet`"
         ),
     }
-    for words, remedy in remedies.items():
-        if any(word in text for word in ([words] if isinstance(words, str) else words)):
-            return remedy
-    why = one_line(error) if isinstance(error, ValueError) else with_class(error)
-    return f"{why}; correct its config, split or data_files, or mirror it"
+    other = f"{with_class(error)}; correct its config, split or data_files, or mirror it"
+    return next((remedy for words, remedy in remedies.items() if re.search(words, text)), other)

@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from evaluation.prefill.row_identity import question_identity, row_identity, war
 from evaluation.prefill.solved_examples import (
     SolvedExample,
     SolvedExamples,
-    example_rows,
+    check_split,
     log_replaced,
 )
 from evaluation.prefill.sources import ResolvedSplit
@@ -68,9 +68,6 @@ class PromptRecipe:
         """Return a row's prompt: turns of a chat, or one text, with the document for verifiers.
 
         The row's number is part of its id where the task has no template for ids.
-
-        Raises:
-            SourceError: A template fails or writes nothing, or JSON has no form for the document.
         """
         values, templates = self._templates.values(row), self._templates
         texts = {
@@ -143,10 +140,6 @@ def read_task_prompts(
 
     Args:
         splits: The split of the rows, and that of the solved examples if a split has them.
-
-    Raises:
-        SourceError: There are no rows, a template fails, or two prompts have one id.
-        ConfigError: A template does not parse.
     """
     recipe, counts = PromptRecipe(name, task), Counter[str]()
     rows, rest = splits[0].first(task.limit)
@@ -175,13 +168,9 @@ def read_task_prompts(
 def _solved_examples(
     recipe: PromptRecipe, splits: Sequence[ResolvedSplit], counts: Counter[str]
 ) -> SolvedExamples[Shot] | None:
-    task, place = recipe.task, f"{recipe.key}: solved examples"
+    task, rows = recipe.task, recipe.task.fewshot_examples
     if not task.num_fewshot:
         return None
-    rows: Iterator[tuple[int, DatasetRow]]
-    if task.fewshot_examples:
-        rows = enumerate(map(dict, task.fewshot_examples))
-    else:
-        rows = example_rows(recipe.key, task, splits[1])
-    anew = task.fewshot_seed if task.fewshot_anew else None
-    return SolvedExamples(place, rows, task.num_fewshot, recipe.solved, counts, anew)
+    if not rows:
+        check_split(recipe.key, task, splits[1])
+    return SolvedExamples(recipe, task, rows or splits[1].rows(), counts)

@@ -82,34 +82,25 @@ Render = Callable[[Mapping[str, Any]], Any]
 
 
 def compile_template(key: str, source: str) -> Render:
-    """Compile a template to a function from values to text; `key` is for messages.
-
-    Raises:
-        ConfigError: It does not parse.
-    """
-    template = _compiled(key, source, "template", _ENVIRONMENT.from_string)
-    return _guarded(key, source, template.render)
+    """Compile a template to a function from values to text; `key` is for messages."""
+    return _guarded(key, source, "template", lambda: _ENVIRONMENT.from_string(source).render)
 
 
 def compile_expression(key: str, source: str) -> Render:
-    """Compile an expression to a function from values to any value; `key` is for messages.
+    """Compile an expression to a function from values to any value; `key` is for messages."""
 
-    Raises:
-        ConfigError: It does not parse.
-    """
+    def compiled() -> Render:
+        expression = _ENVIRONMENT.compile_expression(source, undefined_to_none=False)
 
-    def parse(source: str) -> Any:
-        return _ENVIRONMENT.compile_expression(source, undefined_to_none=False)
+        def evaluate(values: Mapping[str, Any]) -> Any:
+            value = expression(values)
+            if isinstance(value, Undefined):
+                raise UndefinedError(str(value._undefined_message))
+            return value
 
-    expression = _compiled(key, source, "expression", parse)
+        return evaluate
 
-    def evaluate(values: Mapping[str, Any]) -> Any:
-        value = expression(values)
-        if isinstance(value, Undefined):
-            raise UndefinedError(str(value._undefined_message))
-        return value
-
-    return _guarded(key, source, evaluate)
+    return _guarded(key, source, "expression", compiled)
 
 
 @contextlib.contextmanager
@@ -124,37 +115,28 @@ def at_row(place: str) -> Iterator[None]:
 def reason_of(error: BaseException) -> str:
     """Return an error's message on one line, shortened, with its class where that explains more."""
     words = one_line(error)
-    if "No filter named 'random'" in words:
-        return "it draws at random (`random`), but prompts must be the same whenever they are made"
     return words if words and isinstance(error, TypeError | ValueError) else with_class(error)
 
 
-def _compiled(key: str, source: str, kind: str, parse: Callable[[str], Any]) -> Any:
+def _guarded(key: str, source: str, kind: str, compiled: Callable[[], Render]) -> Render:
+    shown = repr(source if len(source) <= 300 else f"{source[:300]}…")
     try:
-        return parse(source)
+        function = compiled()
     except Exception as error:  # noqa: BLE001 - constants raise what they like
-        raise ConfigError(
-            f"{key}: not a Jinja2 {kind}: {reason_of(error)}; in {_shown(source)}"
-        ) from None
+        raise ConfigError(f"{key}: not a Jinja2 {kind}: {reason_of(error)}; in {shown}") from None
 
-
-def _guarded(key: str, source: str, function: Render) -> Render:
     def render(values: Mapping[str, Any]) -> Any:
         try:
             return function(values)
         except UndefinedError as error:
             fields = ", ".join(sorted(str(name) for name in values if name != ROW))[:500]
             raise SourceError(
-                f"{key}: {str(error.message)[:300]}, used by {_shown(source)}; the fields are {fields}"
+                f"{key}: {str(error.message)[:300]}, used by {shown}; the fields are {fields}"
             ) from None
         except Exception as error:  # noqa: BLE001 - its functions raise what they like
-            raise SourceError(f"{key}: {_shown(source)} fails: {reason_of(error)}") from None
+            raise SourceError(f"{key}: {shown} fails: {reason_of(error)}") from None
 
     return render
-
-
-def _shown(source: str) -> str:
-    return repr(source if len(source) <= 300 else f"{source[:300]}…")
 
 
 class RowTemplates:
@@ -215,11 +197,7 @@ def values_of(row: DatasetRow) -> dict[str, Any]:
 
 
 def check_unicode(text: str) -> None:
-    """Check that a text is valid Unicode: JSON can spell half a UTF-16 pair, which no tokenizer accepts.
-
-    Raises:
-        SourceError: It holds half a UTF-16 pair.
-    """
+    """Check that a text is valid Unicode: JSON can spell half a UTF-16 pair, which no tokenizer accepts."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

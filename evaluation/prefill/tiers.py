@@ -42,50 +42,47 @@ class Prefill:
     """Returns an entry's definition."""
     define_asked: Define | None = None
     """Returns the part of it that scores depend on, where the entry also holds data for verification."""
-    state: Callable[[StagePlan, str, Any], Any] = lambda plan, name, known: known
-    """Returns the state of an entry's sources, given the stored one (`sources.item_state`)."""
-    make: Callable[[StagePlan, str], None]
-    """Makes an entry in `plan.cache_folder(tier, name)` unless it is there already."""
+    section: str = ""
+    """The suite's section of items that have sources."""
+    program: str
+    """Module and function that makes an entry; they may need torch, so they are imported only then."""
     read: Callable[[Path], Cached]
     """Reads an entry; raises CacheError for one that is missing or damaged."""
 
+    def make(self, plan: StagePlan, name: str) -> None:
+        """Make an entry in `plan.cache_folder(tier, name)` unless it is there already."""
+        resolve_name(f"evaluation.prefill.{self.program}")(plan, name)
 
-def _state(section: str) -> Callable[[StagePlan, str, Any], Any]:
-    return lambda plan, name, known: item_state(
-        getattr(plan.suite, section)[name], plan.config, known
-    )
-
-
-def _later(function: str) -> Callable[[StagePlan, str], None]:
-    """Return what calls `module:function`; its module, which may need torch, is imported only then."""
-    return lambda plan, name: resolve_name(f"evaluation.prefill.{function}")(plan, name)
+    def state(self, plan: StagePlan, name: str, known: Any) -> Any:
+        """Return the state of an entry's sources, given the stored one (`sources.item_state`)."""
+        if not self.section:
+            return known
+        return item_state(getattr(plan.suite, self.section)[name], plan.config, known)
 
 
 PREFILLS: Mapping[str, Prefill] = complete(
     {
         "tier2": Prefill(
             define=slice_definition,
-            state=_state("slices"),
-            make=_later("slices:prefill_slice"),
+            section="slices",
+            program="slices:prefill_slice",
             read=read_slice,
         ),
         "tier3": Prefill(
             define=task_definition,
             define_asked=asked_task_definition,
-            state=_state("tasks"),
-            make=_later("cloze:prefill_task"),
+            section="tasks",
+            program="cloze:prefill_task",
             read=read_task,
         ),
         "tier4": Prefill(
-            define=probes_definition,
-            make=_later("prompts:prefill_probes"),
-            read=read_prompts,
+            define=probes_definition, program="prompts:prefill_probes", read=read_prompts
         ),
         "tier5": Prefill(
             define=generation_definition,
             define_asked=asked_definition,
-            state=_state("generation_tasks"),
-            make=_later("generation:prefill_generation_task"),
+            section="generation_tasks",
+            program="generation:prefill_generation_task",
             read=read_prompts,
         ),
     },

@@ -31,12 +31,7 @@ def stage_tokenizer(plan: StagePlan) -> LoadedTokenizer:
 
 
 def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
-    """Fetch a stage's tokenizer unless it is there already; return its `saved_description`.
-
-    Raises:
-        SourceError: It cannot be loaded, lacks the BOS token that must be prepended, or fails its
-            check.
-    """
+    """Fetch a stage's tokenizer unless it is there already; return its `saved_description`."""
     definition, state = tokenizer_definition(plan), tokenizer_state(plan)
     if not is_current(plan.tokenizer_folder, definition, lambda _: state):
         try:
@@ -66,7 +61,7 @@ def _fetch(plan: StagePlan, state: list[list[Any]] | None) -> None:
             "fingerprint": _fingerprint(tokenizer),
             "class": type(tokenizer).__name__,
             "prepend_bos": wanted.prepend_bos,
-            "vocab_size": len(tokenizer),
+            "vocab_size": len(tokenizer.vocabulary),
             "bos_token_id": tokenizer.bos_token_id,
             "eos_token_id": tokenizer.eos_token_id,
             "decodes_anywhere": tokenizer.decodes_anywhere,

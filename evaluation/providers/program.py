@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,8 @@ from typing import Any
 from evaluation.errors import SourceError
 from evaluation.files import write_json
 from evaluation.processes import ProgramEnd, is_python, run_python
-from evaluation.version import IS_INSTALLED, ROOT
 
-_MODULE = "evaluation.providers.adapters"
+INSTALL = "run `make providers`"
 
 
 @dataclass(frozen=True)
@@ -24,25 +23,19 @@ class Provider:
     version: str
     nltk_data: Path | None = None
 
-    @property
-    def install(self) -> str:
-        """Return the command that installs its environment."""
-        if not IS_INSTALLED:
-            return "make providers"
-        return f"pip install -r {ROOT}/locks/{self.name.replace('_', '-')}.lock"
-
     def check(self) -> None:
         """Raise SourceError if the provider's environment is not there."""
         if not is_python(self.python):
             raise SourceError(
-                f"{self.name} is not installed: no {self.python}; run `{self.install}`, or set "
+                f"{self.name} is not installed: no {self.python}; {INSTALL}, or set "
                 f"`providers.{self.name}` to the Python of an environment that has it"
             )
 
     def other_version(self, reported: object) -> str:
         """Return a sentence on the version that its program reports in place of the required one."""
-        required = f"but {self.version} is required; run `{self.install}`"
-        return f"{self.python} has {self.name} {reported}, {required}"
+        return (
+            f"{self.python} has {self.name} {reported}, but {self.version} is required; {INSTALL}"
+        )
 
     def ask(
         self, request: Mapping[str, Any], seconds: float, **variables: str
@@ -52,9 +45,6 @@ class Provider:
         Args:
             seconds: Time after which it is killed.
             variables: Environment variables in addition to ours.
-
-        Raises:
-            SourceError: The provider is not installed, or its interpreter does not start.
         """
         self.check()
         given = {"TOKENIZERS_PARALLELISM": "false", **variables}
@@ -63,23 +53,12 @@ class Provider:
         with tempfile.TemporaryDirectory() as name:
             folder, files = Path(name), ("request.json", "reply.jsonl")
             write_json(folder / files[0], dict(request))
-            module = f"{_MODULE}.{self.name}"
+            module = f"evaluation.providers.adapters.{self.name}"
             try:
                 ended = run_python(self.python, module, files, folder, given, seconds)
             except OSError as error:
-                raise SourceError(
-                    f"{self.python} cannot be run ({error.strerror}); run `{self.install}` again"
-                ) from None
-            return list(_objects(folder / files[1])), ended
-
-
-def _objects(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the complete lines that are JSON objects, up to the first that is not."""
-    for line in (path.read_bytes() if path.exists() else b"").split(b"\n")[:-1]:
-        try:
-            read = json.loads(line)
-        except ValueError:
-            return
-        if not isinstance(read, dict):
-            return
-        yield read
+                why = error.strerror
+                raise SourceError(f"{self.python} cannot be run ({why}); {INSTALL}") from None
+            reply = folder / files[1]
+            lines = reply.read_bytes().split(b"\n")[:-1] if reply.exists() else []
+        return [json.loads(line) for line in lines], ended

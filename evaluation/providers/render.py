@@ -5,37 +5,36 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from evaluation.errors import SourceError
-from evaluation.providers.program import Provider
+from evaluation.providers.program import INSTALL, Provider
 from evaluation.settings.suites import Message
-
-SECONDS = 3600.0
-"""Longest time for rendering a task, which may have to be downloaded first."""
 
 
 class Document(BaseModel):
-    """A document whose answers are generated."""
+    """A document whose answers are generated; `document` is what the provider needs to verify one.
+
+    `part` is the task that it belongs to, where a group of tasks was requested.
+    """
 
     id: str
     part: str
-    """The task that it belongs to, where a group of tasks was requested."""
     prompt: str | None
     messages: list[Message] | None
     document: dict[str, Any]
-    """What the provider needs to verify a completion."""
     gold: str | None
 
 
 class RankedQuestion(BaseModel):
-    """A document whose choices are ranked."""
+    """A document whose choices, contexts each with a continuation, are ranked.
+
+    `fields` are texts and whole numbers of its row, by which a suite may group questions.
+    """
 
     id: str
     part: str
     choices: list[tuple[str, str]] = Field(min_length=1)
-    """Contexts, each with the continuation that is ranked."""
     unconditional: list[tuple[str, str]] | None
     right: int = Field(ge=0)
     fields: dict[str, Any] = {}
-    """Texts and whole numbers of its row, by which a suite may group questions."""
 
     @model_validator(mode="after")
     def _has_right(self) -> Self:
@@ -77,19 +76,14 @@ def render(
     key: str,
     request: dict[str, Any],
     line: type[Line],
-    *,
-    seconds: float = SECONDS,
+    seconds: float = 3600.0,
 ) -> Rendered[Line]:
     """Render a task whose answers are generated, or one that ranks choices or scores the right one.
 
     Args:
         key: Key of the suite that names the task, for errors.
-        request: The request without the kind.
         line: `Document` for prompts, `RankedQuestion` for choices.
-        seconds: Longest time that the program may take.
-
-    Raises:
-        SourceError: The provider refuses the task, or its program fails.
+        seconds: Longest time that the program may take; it may have to download the task's data.
     """
     kind = "choices" if line is RankedQuestion else "generative"
     replies, ended = provider.ask({**request, "kind": kind}, seconds)
@@ -105,9 +99,9 @@ def render(
     try:
         rendered: Rendered[Line] = model[line].model_validate(reply)
     except ValidationError as error:
+        what = error.errors()[0]["msg"]
         raise SourceError(
-            f"{key}: {provider.name} wrote no valid rendered task ({error.errors()[0]['msg']}); install it "
-            f"again by `{provider.install}`"
+            f"{key}: {provider.name} wrote no valid rendered task ({what}); {INSTALL}"
         ) from None
     if rendered.info.version != provider.version:
         raise SourceError(f"{key}: {provider.other_version(rendered.info.version)}")

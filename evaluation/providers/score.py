@@ -14,15 +14,12 @@ from typing import Any
 from evaluation.errors import ScoringError
 from evaluation.processes import ProgramEnd
 from evaluation.providers.adapters.contract import START_SECONDS
-from evaluation.providers.program import Provider
+from evaluation.providers.program import INSTALL, Provider
 from evaluation.verification.verdicts import Verdict, shortened
 
 MOST_STARTS = 20
 """Most processes for a batch; after these, the remaining cases have no verdict."""
 
-_OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-
-Scores = dict[str, Any]
 Case = tuple[Mapping[str, Any], str]
 """A document as the provider rendered it, and a completion of its prompt."""
 
@@ -39,7 +36,7 @@ class CaseLimits:
 class CaseOutcome:
     """Scores of a case by metric, or the reason why there are none."""
 
-    scores: Scores | None
+    scores: dict[str, Any] | None
     reason: str = ""
 
 
@@ -51,9 +48,6 @@ def score(
     Args:
         request: The request without the cases and their limits.
         cases: Documents, each with a completion.
-
-    Raises:
-        ScoringError: The program cannot be started, or refuses the task.
     """
     outcomes: list[CaseOutcome] = []
     for _ in range(MOST_STARTS):
@@ -69,27 +63,20 @@ def _once(
     """Return the outcomes of the cases until the program ended, with that of the case that ended it."""
     asked = {**request, **vars(limits), "cases": cases}
     longest = START_SECONDS + limits.seconds * (len(cases) + 1)
-    lines, ended = provider.ask(asked, longest, **_OFFLINE)
+    lines, ended = provider.ask(asked, longest, HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
     first = lines[0] if lines else {}
     if "refused" in first:
         raise ScoringError(f"{provider.name} does not verify the task: {first['refused']}")
     if "version" not in first:
-        raise ScoringError(
-            f"{provider.name} cannot verify answers: its program {ended}; run `{provider.install}` again"
-        )
+        raise ScoringError(f"{provider.name} cannot verify answers: its program {ended}; {INSTALL}")
     if first["version"] != provider.version:
         raise ScoringError(provider.other_version(first["version"]))
-    outcomes = [_outcome(line) for line in lines[1 : len(cases) + 1]]
+    outcomes = [
+        CaseOutcome(line.get("scores"), f"the provider's metric failed: {line.get('error')}")
+        for line in lines[1 : len(cases) + 1]
+    ]
     blamed = [CaseOutcome(None, _blame(ended, limits))] if len(outcomes) < len(cases) else []
     return outcomes + blamed
-
-
-def _outcome(line: Mapping[str, Any]) -> CaseOutcome:
-    scores = line.get("scores")
-    if isinstance(scores, dict):
-        return CaseOutcome(scores)
-    reason = line.get("error", "it gave no reason")
-    return CaseOutcome(None, f"the provider's metric failed: {reason}")
 
 
 def _blame(ended: ProgramEnd, limits: CaseLimits) -> str:
@@ -102,12 +89,9 @@ def verdict_of(metric: str, outcome: CaseOutcome, completion: str) -> Verdict:
     """Return the verdict of one metric; a list, with a score per instruction, weighs its length."""
     if outcome.scores is None:
         return Verdict(credit=None, reason=outcome.reason)
-    if metric not in outcome.scores:
-        there = ", ".join(outcome.scores) or "none"
-        return Verdict(credit=None, reason=f"the provider gave no {metric}; it gave {there}")
-    value = outcome.scores[metric]
-    parts = value if isinstance(value, list) else [value]
-    if not parts or not all(_is_credit(part) for part in parts):
+    value = outcome.scores.get(metric)
+    parts: list[Any] = value if isinstance(value, list) else [value]
+    if not parts or not all(isinstance(one, int | float) and 0 <= one <= 1 for one in parts):
         shown = shortened(str(value), 60)
         return Verdict(
             credit=None, reason=f"{metric} is {shown}, which is not a credit from 0 to 1"
@@ -119,7 +103,3 @@ def verdict_of(metric: str, outcome: CaseOutcome, completion: str) -> Verdict:
         reason="" if credit == 1 else f"{metric} is {value}",
         weight=float(len(parts)),
     )
-
-
-def _is_credit(value: Any) -> bool:
-    return isinstance(value, int | float) and 0 <= value <= 1

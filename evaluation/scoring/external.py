@@ -1,9 +1,10 @@
 """Run a stage's external command in place of the engine, with the variables of existing launchers.
 
 The command gets LIGHTEVAL_CHECKPOINT_PATH, LIGHTEVAL_RESULTS_DIR, LIGHTEVAL_STEP, LIGHTEVAL_TOKENIZER,
-LIGHTEVAL_SEQ_LEN and EVAL_DATA_DIR, and writes the tier files into LIGHTEVAL_RESULTS_DIR. These are
-accepted only if they have all numbers that the suite needs. They go into the score store, a row a tier:
-the same command does not run again for the same checkpoint, suite and data.
+LIGHTEVAL_SEQ_LEN and EVAL_DATA_DIR, and LIGHTEVAL_HF_PATH where its text names it. It writes the tier files
+into LIGHTEVAL_RESULTS_DIR. These are accepted only if they have all numbers that the suite needs. They go
+into the score store, a row a tier: the same command does not run again for the same checkpoint, suite and
+data.
 """
 
 import os
@@ -93,6 +94,8 @@ def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
         "LIGHTEVAL_SEQ_LEN": str(plan.sequence_length),
         "EVAL_DATA_DIR": str(plan.cache),
     }
+    if "LIGHTEVAL_HF_PATH" in command:
+        contract["LIGHTEVAL_HF_PATH"] = str(_write_folder(subject, results / ".huggingface"))
     where = f"stages.{plan.name}.command: {command_name(command)}"
     hours = plan.stage.command_hours
     process = subprocess.Popen(
@@ -115,6 +118,16 @@ def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
         raise CommandError(
             f"{where} ended with exit code {code} for {checkpoint}; its own output is above"
         )
+
+
+def _write_folder(subject: Subject, folder: Path) -> Path:
+    """Write the checkpoint and its tokenizer as a Hugging Face folder; no other program reads Nanotron."""
+    from evaluation.checkpoints.load import load_model
+    from evaluation.tokenizers.files import copy_files
+
+    load_model(subject.open()).save_pretrained(folder)
+    copy_files(subject.plan.tokenizer_folder, folder)
+    return folder
 
 
 def _files(folder: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:

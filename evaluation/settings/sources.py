@@ -63,7 +63,6 @@ class Slice(Source):
     text: Text = Field("text", description="Field that is the text, or a template over fields.")
     tokens: Count = Field(5_000_000, description="Tokens to keep (whole blocks).")
     skip_documents: Integer = Field(0, ge=0, le=10**12, description="Documents to skip first.")
-    seed: Seed | None = Field(None, description="Seed to shuffle the documents, if any.")
     attention: Attention | None = Field(None, description="If not the suite's.")
     group: Label | None = Field(None, description="Name that objectives refer to, e.g. `hq`.")
 

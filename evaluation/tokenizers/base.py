@@ -18,19 +18,24 @@ class EncodedText:
 
 
 class LoadedTokenizer(ABC):
-    """Text to token ids and back. Special tokens in a text are recognized, and none is added.
-
-    Args:
-        name_or_path: Its name in messages.
-        special: Special tokens by key, such as `eos_token`, as chat templates see them.
-    """
+    """Text to token ids and back. Special tokens in a text are recognized, and none is added."""
 
     is_fast: bool
-
-    def __init__(
-        self, name_or_path: str, special: Mapping[str, str], chat_template: str | None
-    ) -> None:
-        self.name_or_path, self.special, self.chat_template = name_or_path, special, chat_template
+    name_or_path: str
+    """Its name in messages."""
+    special: Mapping[str, str]
+    """Special tokens by key, such as `eos_token`, as chat templates see them."""
+    chat_template: str | None
+    vocabulary: Mapping[str, int]
+    """All tokens with their ids."""
+    unknown_id: int | None
+    """Id of the token for characters that the vocabulary lacks; None if it lacks none."""
+    whole_tokens: frozenset[int]
+    """Ids of the tokens that are recognized in a text as a whole, special ones among them."""
+    adds_bos: bool
+    """Whether its own files say that BOS is put before each text."""
+    decodes_anywhere: bool = False
+    """Whether an answer's text does not depend on the text before it."""
 
     @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -49,55 +54,23 @@ class LoadedTokenizer(ABC):
         """
 
     @abstractmethod
-    def token_id(self, token: str) -> int | None:
-        """Return the id of a token; None if the vocabulary does not have it."""
-
-    @abstractmethod
-    def vocabulary(self) -> dict[str, int]:
-        """Return all tokens with their ids."""
-
-    @abstractmethod
     def behaviour(self) -> object:
         """Return what the tokenizer's ids and texts depend on, without names and chat templates."""
-
-    @property
-    @abstractmethod
-    def unknown_id(self) -> int | None:
-        """Id of the token for characters that the vocabulary lacks; None if it lacks none."""
-
-    @property
-    @abstractmethod
-    def whole_tokens(self) -> frozenset[int]:
-        """Ids of the tokens that are recognized in a text as a whole, special ones among them."""
-
-    @property
-    @abstractmethod
-    def adds_bos(self) -> bool:
-        """Whether its own files say that BOS is put before each text."""
-
-    @property
-    @abstractmethod
-    def decodes_anywhere(self) -> bool:
-        """Whether an answer's text does not depend on the text before it."""
 
     @cached_property
     def bos_token_id(self) -> int | None:
         """Id of the token that begins a text."""
-        return self._special_id("bos_token")
+        return self.vocabulary.get(self.special.get("bos_token", ""))
 
     @cached_property
     def eos_token_id(self) -> int | None:
         """Id of the token that ends a text."""
-        return self._special_id("eos_token")
-
-    def __len__(self) -> int:
-        """Return the number of tokens."""
-        return len(self.vocabulary())
+        return self.vocabulary.get(self.special.get("eos_token", ""))
 
     @cached_property
     def rows(self) -> int:
         """Number of rows that an embedding needs: the largest id plus one."""
-        return 1 + max(self.vocabulary().values(), default=-1)
+        return 1 + max(self.vocabulary.values(), default=-1)
 
     def decode_answer(self, prompt: Sequence[int], answer: Sequence[int]) -> str:
         """Return the text of ids as it continues a prompt.
@@ -117,6 +90,3 @@ class LoadedTokenizer(ABC):
             if not before.endswith(NO_CHARACTER) and whole.startswith(before):
                 return whole[len(before) :]
         return whole
-
-    def _special_id(self, key: str) -> int | None:
-        return None if key not in self.special else self.token_id(self.special[key])

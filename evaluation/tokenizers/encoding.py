@@ -20,11 +20,7 @@ class EncodedPair(NamedTuple):
 
 
 def bos_ids(tokenizer: LoadedTokenizer, prepend_bos: bool) -> list[int]:
-    """Return the ids to put before every text: BOS's id, or nothing.
-
-    Raises:
-        SourceError: BOS is requested, but the tokenizer has none.
-    """
+    """Return the ids to put before every text: BOS's id, or nothing."""
     if not prepend_bos:
         return []
     if tokenizer.bos_token_id is None:

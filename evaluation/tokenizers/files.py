@@ -21,9 +21,6 @@ PATTERNS = (
 )
 """Names of the files that text and prompts depend on."""
 
-_PIECES = ("tokenizer.model", "spiece.model")
-"""Usual names of SentencePiece models, the first of which is read."""
-
 
 def tokenizer_files(folder: Path) -> list[Path]:
     """Return the files of a tokenizer's folder and broken links, by name; weights may lie beside them."""
@@ -32,11 +29,7 @@ def tokenizer_files(folder: Path) -> list[Path]:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """Return the content of a JSON file of the tokenizer; an empty one if there is no such file.
-
-    Raises:
-        SourceError: When it is not a JSON object.
-    """
+    """Return the content of a JSON file of the tokenizer; an empty one if there is no such file."""
     if not path.exists():
         return {}
     try:
@@ -72,15 +65,13 @@ def write_plain_copy(source: Path, target: Path) -> Path:
 
 
 def find_pieces(folder: Path) -> Path | None:
-    """Return the SentencePiece model with a usual name, or else the only one with another name."""
-    for name in _PIECES:
-        if (folder / name).exists():
-            return folder / name
+    """Return tokenizer.model, or else the only SentencePiece model with another name; None without one."""
+    if (folder / "tokenizer.model").exists():
+        return folder / "tokenizer.model"
     others = [p for p in tokenizer_files(folder) if p.match("*.model") or p.match("*.model.v*")]
-    if len({path.read_bytes() for path in others}) > 1:
-        names = " and ".join(path.name for path in others)
+    if len(others) > 1:
         raise SourceError(
-            f"tokenizer {folder}: it is not clear which of {names} the model was trained with; "
-            f"copy that one to {folder / 'tokenizer.model'}"
+            f"tokenizer {folder}: it is not clear whether the model was trained with {others[0].name} or "
+            f"{others[1].name}; copy that one to tokenizer.model"
         )
     return others[0] if others else None

@@ -30,9 +30,6 @@ def load_tokenizer(
         name_or_folder: Hub id, or folder.
         use_fast: Whether tokenizer.json is read where there is one; otherwise the SentencePiece model.
         revision: The hub's revision; None: `main`.
-
-    Raises:
-        SourceError: When it cannot be loaded.
     """
     name = str(name_or_folder)
     with _one_sentence(name):
@@ -43,11 +40,7 @@ def load_tokenizer(
 
 
 def local_folder(name: str, revision: str | None) -> Path:
-    """Return a tokenizer's folder, or that of its files downloaded from the hub.
-
-    Raises:
-        SourceError: When there is no such folder, or the hub does not give the files; all as one sentence.
-    """
+    """Return a tokenizer's folder, or that of its files downloaded from the hub."""
     if Path(name).is_dir():
         return Path(name)
     if name.startswith(("/", ".", "~")) or name.count("/") > 1 or Path(name).exists():
@@ -86,25 +79,17 @@ def _check_code(folder: Path) -> None:
 
 
 def check_sentence(tokenizer: LoadedTokenizer) -> None:
-    """Refuse a tokenizer that encodes a sentence to nothing, or does not give it back.
+    """Raise SourceError for a tokenizer that encodes a sentence to nothing, or does not give it back.
 
-    Words that its vocabulary lacks are left out of the sentence.
-
-    Raises:
-        SourceError: When that is so, with what it gives instead.
+    One with a small vocabulary may lack some of its characters.
     """
-    words = SENTENCE.split()
-    ids = tokenizer.encode([f" {word}" for word in words])
-    pairs = zip(words, ids, strict=True)
-    known = [word for word, of_word in pairs if tokenizer.unknown_id not in of_word]
-    sentence = " ".join(known or words)
-    (ids_of,) = tokenizer.encode([sentence])
-    text = tokenizer.decode(ids_of)
-    if not all(tokenizer.encode(words)) or _letters(text) != _letters(sentence):
+    (ids,) = tokenizer.encode([SENTENCE])
+    text = tokenizer.decode(ids)
+    is_lacking = tokenizer.unknown_id is not None and tokenizer.unknown_id in ids
+    if not ids or not (is_lacking or _letters(text) == _letters(SENTENCE)):
         raise SourceError(
-            f"tokenizer {tokenizer.name_or_path}: {sentence!r} becomes {ids_of[:12]}, and that "
-            f"{text[:80]!r}, so that neither prompts nor answers would be right; its vocabulary or "
-            "decoder is missing: copy the tokenizer again"
+            f"tokenizer {tokenizer.name_or_path}: {SENTENCE!r} becomes {ids[:12]}, and that {text[:60]!r}; "
+            "its vocabulary or decoder is missing: copy the tokenizer again"
         )
 
 

@@ -51,11 +51,7 @@ PROMPTS = ("def f(x):\n", "Question: who?\nAnswer:", "日本語 🦊", "a")
 
 
 def self_check(tokenizer: LoadedTokenizer, folder: Path) -> dict[str, Any]:
-    """Return the report: `reference`, each text with its ids under `texts`, and `remarks`.
-
-    Raises:
-        SourceError: When ids or an answer differ; it names the first text.
-    """
+    """Return the report: `reference`, each text with its ids under `texts`, and `remarks`."""
     ends = [t for key in ("bos_token", "eos_token") if (t := tokenizer.special.get(key))]
     texts = [*TEXTS, *(text for end in ends for text in (f"{end}Hello", f"Hello {end} x{end}\n"))]
     ids = dict(zip(texts, tokenizer.encode(texts), strict=True))

@@ -87,20 +87,3 @@ def test_any_damage_is_named(tmp_path_factory: pytest.TempPathFactory, data: st.
     assert str(path) in said
     assert said.isprintable()
     assert len(said) < 800
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "has no rows"),
-        (
-            lines(GOOD) + b'{"a": 1, "a": 2}',
-            r"line 2 is not valid JSON in UTF-8 \(the key 'a' appears twice",
-        ),
-    ],
-)
-def test_damaged_files(content: bytes, said: str, tmp_path: Path, fast_folder: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(content)
-    with pytest.raises(SourceError, match=said):
-        make_task(tmp_path, fast_folder, tmp_path / "a.jsonl")
-    assert not list(tmp_path.rglob("cf_tasks/*/meta.json"))  # without it, it is no cache entry

@@ -89,14 +89,6 @@ def test_hidden_labels_are_refused(name: str, shared: Path, tmp_path: Path) -> N
     assert not plan.cache_folder("tier3", name).exists()
 
 
-def test_each_configuration_has_its_own_examples(shared: Path, tmp_path: Path) -> None:
-    configs = ("astronomy", "anatomy")
-    fields = task_fields("mmlu", limit=6, num_fewshot=2, configs=configs)
-    texts = [item.contexts[0].text for item in items_of(shipped(tmp_path, shared, m=fields), "m")]
-    examples = {text.rsplit("\n\n", 1)[0] for text in texts}
-    assert [text.count("\n\n") for text in examples] == [2, 2]  # the description has one
-
-
 ROWS = [
     {"question": f"Who is {number}?", "choices": ["a fox", "a lazy dog", "me"], "label": number % 3}
     for number in range(8)
@@ -120,20 +112,6 @@ def prefill(
     plan = make_plan(tmp_path / "cache", tokenizer, tasks=tasks, **options)
     prefill_task(plan, "t")
     return read_task(plan.cache_folder("tier3", "t"))
-
-
-def test_repeated_questions_and_candidates_are_warned_of_and_kept(
-    tmp_path: Path, fast_folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    other_gold = ROWS[0] | {"label": 1}
-    same = ROWS[7] | {"choices": ["me"] * 4}
-    cache = prefill(tmp_path, fast_folder, [*ROWS[:6], other_gold, ROWS[2], same, ROWS[0]])
-    assert len(cache.items) == 10
-    assert "of 10 questions, 2 (the first: t/7) repeat an earlier one" in caplog.text
-    assert "1 (the first: t/8) have identical candidates" in caplog.text
-    caplog.clear()
-    assert len(prefill(tmp_path, fast_folder, ROWS).items) == 8
-    assert not caplog.text
 
 
 def test_what_an_item_holds(tmp_path: Path, fast_folder: Path) -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from evaluation.errors import SourceError
 from evaluation.prefill.provided import clusters_of
 from evaluation.prefill.task_prompts import PromptRecipe
 from evaluation.settings.generation import GenerationTask
@@ -33,8 +32,6 @@ def test_a_template_takes_precedence() -> None:
     documents = [{"passage": PASSAGE, "part": 1}, {"passage": PASSAGE, "part": 2}]
     task = ProviderTask(provider="lm_eval", task="drop", cluster="part {{ part }}")
     assert clusters_of("generation_tasks.t", task, documents) == ["part 1", "part 2"]
-    with pytest.raises(SourceError, match=r"t\.cluster writes nothing .* passage, part"):
-        clusters_of("t", task.model_copy(update={"cluster": "{{ ' ' }}"}), documents)
 
 
 def test_an_own_task_names_its_clusters() -> None:

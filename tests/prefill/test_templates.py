@@ -1,7 +1,6 @@
 """Templates of data, and of Tier4 prompts: what they make, where answers end, and what is refused."""
 
 import datetime
-import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -190,10 +189,6 @@ def test_a_field_of_any_name_is_in_the_row(source: str, text: str) -> None:
     assert templates.text("context", values) == "me"
 
 
-def test_a_field_that_is_called_row_stays_itself() -> None:
-    assert compile_template("k", "{{ row }}")(values_of({"row": 7})) == "7"
-
-
 INDEXES = {
     "{{ x[y] }}": "a",
     "{{ x[-1] }}": "b",
@@ -216,18 +211,3 @@ def test_a_hidden_label_is_no_index(source: str) -> None:
             continue
         with pytest.raises(SourceError, match=r"the index -1 is negative, as hidden labels are"):
             render(VALUES | {"hidden": -1})
-
-
-@pytest.mark.parametrize("source", ["{{ [x, y] | random }}", "{{ '12' | random }}"])
-def test_templates_that_draw(source: str) -> None:
-    with pytest.raises(ConfigError, match=r"^k: .*draws at random.* same whenever they are made"):
-        compile_template("k", source)
-
-
-def test_choices_are_shuffled_alike_in_every_prefill() -> None:
-    shuffle = compile_expression("tasks.x.let.answers", "answers | shuffled(id)")
-    answers = ["a", "b", "c", "d"]
-    orders = {tuple(shuffle({"answers": answers, "id": id})) for id in range(400)}
-    assert orders == set(itertools.permutations(answers))
-    assert shuffle({"answers": answers, "id": "rec2"}) == ["a", "d", "c", "b"]
-    assert answers == ["a", "b", "c", "d"]

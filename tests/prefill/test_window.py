@@ -14,18 +14,6 @@ from tests.workflow.paper import Paper
 
 FILES: dict[str, tuple[dict[str, Any], Window]] = {
     "Hugging Face": ({"10/config.json": {"max_position_embeddings": 2048}}, Window(2048, None)),
-    "of the text of a larger model": (
-        {"10/config.json": {"text_config": {"max_position_embeddings": 512}}},
-        Window(512, None),
-    ),
-    "fewer than scored": ({"10/config.json": {"max_position_embeddings": 32}}, Window(64, None)),
-    "the first step's": (
-        {
-            "9/config.json": {"max_position_embeddings": 256},
-            "10/config.json": {"max_position_embeddings": 2048},
-        },
-        Window(256, None),
-    ),
     "Nanotron without config.yaml": (
         {"10/model_config.json": {"max_position_embeddings": 128}},
         Window(128, None),
@@ -77,10 +65,3 @@ def test_a_training_configuration_goes_before_checkpoints(paper: Paper) -> None:
     }
     (paper.folder / "train.yaml").write_text(yaml.safe_dump(training))
     assert window(paper, training_config="train.yaml") == Window(160, 128)
-
-
-def test_checkpoints_that_are_listed(paper: Paper) -> None:
-    write(paper, {"20/config.json": {"max_position_embeddings": 300}})
-    listed = [{"path": "ckpts/0/20", "step": 3}]
-    stages = {"one": {"checkpoints": listed, "steps": "all", "suites": ["base"]}}
-    assert window(paper, stages=stages) == Window(300, None)

@@ -1,6 +1,5 @@
 """A provider's task from the suite to the results, in a tiny world with a stand-in for the provider."""
 
-import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +11,11 @@ from evaluation import errors
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
-from evaluation.grading.by_hand import verify_file
-from evaluation.grading.generated import sample_rows
-from evaluation.prefill import generation
 from evaluation.prefill.caches import read_prompts
 from evaluation.settings.plan import StagePlan
 from tests.providers.conftest import Installed, evaluated
 from tests.tables import cases
-from tests.workflow.world import World, ask_for_answers, want_answers, write_rows
+from tests.workflow.world import World, ask_for_answers, want_answers
 
 TASK: dict[str, Any] = {"provider": "lm_eval", "task": "sums"}
 
@@ -50,7 +46,6 @@ def test_what_the_provider_says_is_taken_and_recorded(change: Change) -> None:
     assert (said["name"], said["version"]) == ("lm_eval", "0.4.13")
     assert (said["stop"], said["max_new_tokens"]) == (["Question:"], 6)
     assert said["metrics"] == ["exact", "shares"]  # of `length`, less is better
-    assert said["golds"] == {"exact": 1.0, "shares": 1.0}
     prompts = read_prompts(folder).prompts
     assert [prompt.id for prompt in prompts] == [f"sums/{number}" for number in range(12)]
     assert prompts[0].prompt == "Q: the A:"
@@ -95,17 +90,6 @@ def test_verdicts_are_kept_and_asked_once(change: Change, tmp_path: Path) -> Non
     assert count.read_text() == "once\n"
 
 
-def test_completions_from_anywhere(change: Change, tmp_path: Path) -> None:
-    plan = change(TASK)
-    given = [
-        {"id": f"sums/{n}", "completion": t} for n, t in enumerate(["a Question: b", "b", "fail"])
-    ]
-    write_rows(tmp_path / "given.jsonl", given)
-    prompts, summary = verify_file(plan, "sums", tmp_path / "given.jsonl")
-    assert [row["verdicts"]["exact"]["credit"] for row in sample_rows(prompts)] == [1, 0, None]
-    assert summary["verifiers"]["exact"]["errors"] == 1
-
-
 def test_verdicts_that_fail_stop_the_step_and_say_why(change: Change) -> None:
     plan = change(TASK)
     change(TASK, prefill=False, version="0.4.9")
@@ -122,27 +106,3 @@ def test_what_cannot_be_is_one_sentence(
     with pytest.raises(getattr(errors, error), match=said) as caught:
         change({**TASK, **task}, **does)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("task", "reported", "is_stopped"),
-    [
-        ({"stop": ["the"]}, [], True),
-        ({}, ["Question:"], True),
-        ({"stop": []}, ["Question:"], False),
-    ],
-)
-def test_without_an_end_of_text_token_the_stop_of_the_suite_comes_before_the_providers(
-    change: Change,
-    monkeypatch: pytest.MonkeyPatch,
-    task: dict[str, Any],
-    reported: list[str],
-    is_stopped: bool,
-) -> None:
-    monkeypatch.setattr(generation, "answer_ends", lambda *_: ([], []))
-    refused = pytest.raises(
-        errors.SourceError, match="has no end-of-text token and the task no `stop`"
-    )
-    with contextlib.nullcontext() if is_stopped else refused:
-        plan = change({**TASK, **task}, meta={"stop": reported})
-        assert len(read_prompts(plan.cache_folder("tier5", "sums")).prompts) == 12

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -18,6 +19,7 @@ from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import UnsupportedCheckpoint
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stage
+from tests.conftest import ROOT
 from tests.tables import table
 from tests.workflow.world import World, copy_world
 
@@ -172,6 +174,41 @@ def test_hostile_programs(world: World, name: str, monkeypatch: pytest.MonkeyPat
     assert not list(world.results().glob("external-*"))
     if after is not None:
         globals()[after](world, subject.folder)
+
+
+OLMES = """
+import json, pathlib, sys
+from transformers import AutoModelForCausalLM, AutoTokenizer
+options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+model = AutoModelForCausalLM.from_pretrained(options["--model"])
+tokenizer = AutoTokenizer.from_pretrained(options["--model"])
+assert model.config.vocab_size >= len(tokenizer)
+folder = pathlib.Path(options["--output-dir"])
+folder.mkdir()
+name = f"task-000-{options['--task'].partition(':')[0]}-metrics.json"
+(folder / name).write_text(json.dumps({"metrics": {"primary_score": 0.25}}))
+"""
+"""A stand-in for OLMES, which loads the folder that it is given."""
+
+
+def test_the_example_of_another_harness(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs/provider_tasks.md").read_text()
+    blocks = dict(re.findall(r"```(\w+)\n(.*?)```", text.rpartition("## Any other")[2], re.DOTALL))
+    (world.folder / "olmes.py").write_text(blocks["python"])
+    olmes = world.folder / "bin/olmes"
+    olmes.parent.mkdir()
+    olmes.write_text(f"#!{sys.executable}\n{OLMES}")
+    olmes.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{olmes.parent}:{os.environ['PATH']}")
+    monkeypatch.chdir(world.folder)
+    command = yaml.safe_load(blocks["yaml"])["stages"]["olmes"]["command"]
+    command = command.replace(".venv-olmes/bin/python", sys.executable)
+    tier2 = f"{program(world, HONEST + 'write()')}; "
+    subject = planned(world, tier2 + command)
+    assert make(SCORE, subject).error is None
+    assert make(COLLECT, subject).error is None
+    content = json.loads((subject.folder / "tier3_cf.json").read_text())
+    assert content["tasks"]["quiz"]["accuracy"] == 0.25
 
 
 def test_the_program_may_know_models_that_the_engine_does_not(world: World) -> None:

@@ -104,7 +104,7 @@ def stubborn(logits: dict[int, float]) -> PreTrainedModel:
 
 def test_special_tokens_stay_visible_in_the_response(tokenizer: FastTokenizer) -> None:
     """A model that goes on with another turn must not look clean."""
-    turn, mark = tokenizer.token_id("<|turn|>"), tokenizer.eos_token_id
+    turn, mark = tokenizer.vocabulary["<|turn|>"], tokenizer.eos_token_id
     model = stubborn({turn: 2.0, mark: 1.0, 280: 9.0})  # no token of the tokenizer's is 280
     rows = answered(model, tokenizer, "abc")
     (row,) = generations(rows)

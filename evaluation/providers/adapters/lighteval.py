@@ -59,11 +59,7 @@ def render(request: Line) -> tuple[Line, list[Line]]:
 
 
 def _configs(request: Line) -> dict[str, Any]:
-    """Return the requested task, or the tasks whose names begin with its name and a colon, by name.
-
-    Raises:
-        RefusedTask: There is none, or it is not supported.
-    """
+    """Return the requested task, or the tasks whose names begin with its name and a colon, by name."""
     import nltk
 
     nltk.download = lambda *_, **__: True  # modules download its data when they are imported
