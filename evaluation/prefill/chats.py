@@ -72,12 +72,7 @@ def warn_of_unread(key: str, template: str, variables: Mapping[str, Any]) -> Non
 
 
 def warn_of_lost(key: str, chats: Iterable[tuple[Sequence[Message], str]]) -> None:
-    """Log which messages' text the rendered prompts lack: templates may drop an earlier turn's thinking.
-
-    Args:
-        key: Place of the item in the suite.
-        chats: Conversations, each with its prompt.
-    """
+    """Log which messages' text the rendered prompts lack: templates may drop an earlier turn's thinking."""
     lost = [
         (number, message)
         for messages, text in chats

@@ -2,16 +2,17 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
 from evaluation.prefill.definitions import asked_task_definition, task_definition
-from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.entries import counted, is_current, new_entry, write_meta
 from evaluation.prefill.provided import provided_questions
-from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
+from evaluation.prefill.questions import Question, Recipe, read_questions
 from evaluation.prefill.sources import describe, item_state, locate_item, state_of
 from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
 from evaluation.settings import protocol
@@ -48,11 +49,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
             "asked_definition": asked_task_definition(plan, name, about),
             "protocol": protocol.PREFILL_TASK,
             "task": task.model_dump(mode="json"),
-            "items": {
-                "asked": total,
-                "used": len(questions),
-                "left_out": {"limit": total - len(questions)} if total > len(questions) else {},
-            },
+            "items": counted(total, len(questions), limit=total - len(questions)),
             **recorded,
             **writer.counts(),
             "vocab_size_needed": tokenizer.rows,
@@ -78,10 +75,10 @@ class _Writer:
     """Tokenizes questions: yields lines of `examples.jsonl`, and collects those of `docs.jsonl`."""
 
     def __init__(self, plan: StagePlan, name: str, tokenizer: LoadedTokenizer) -> None:
-        self._name, self._tokenizer, self._window = name, tokenizer, plan.sequence_length
+        self._key, self._tokenizer, self._window = f"tasks.{name}", tokenizer, plan.sequence_length
         self._before = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
         self._longest = 0
-        self._across: dict[str, int] = {}
+        self._across = Counter[str]()
         self.documents: list[dict[str, Any]] = []
 
     def examples(self, questions: Sequence[Question]) -> Iterator[dict[str, Any]]:
@@ -102,7 +99,7 @@ class _Writer:
             "asked_content": fingerprint(sorted({line["key"] for line in self.documents})),
             "across_border": {
                 "questions": len(self._across),
-                "candidates": sum(self._across.values()),
+                "candidates": self._across.total(),
                 "first": list(self._across)[:_NAMED],
             },
         }
@@ -111,53 +108,41 @@ class _Writer:
         """Warn of questions whose context and candidate share a token, which is scored as the context's."""
         if self._across:
             log.warning(
-                "tasks.%s: of %d questions, %d (the first: %s) have a candidate that begins inside a token "
+                "%s: of %d questions, %d (the first: %s) have a candidate that begins inside a token "
                 "of its context, so that its first characters are not scored, as in lm-evaluation-harness; "
                 "end the context before a blank, and begin the candidates with it",
-                *(self._name, len(self.documents), len(self._across), next(iter(self._across))),
+                *(self._key, len(self.documents), len(self._across), next(iter(self._across))),
             )
 
     def _example(self, question: Question, encoded: Iterator[EncodedPair]) -> dict[str, Any]:
-        contexts: dict[str, dict[str, Any]] = {}
-        scored = [
-            self._candidate(question, pair, next(encoded), contexts)
-            for pair in question.scored_pairs
-        ]
+        contexts: dict[str, list[int]] = {}
+        scored = []
+        for (context, text), ids in zip(question.scored_pairs, encoded, strict=False):
+            tokens, rest = self._divided(ids)
+            self._check(question.id, text, rest)
+            self._longest = max(self._longest, len(tokens) + len(rest))
+            self._across.update([question.id] * (not ids.meets))
+            contexts.setdefault(context, tokens)
+            counted = text if question.counts_space else text.removeprefix(" ")
+            size = {"chars": len(counted), "bytes": len(counted.encode())}
+            place = list(contexts).index(context)
+            scored.append({"context": place, "text": text, "tokens": rest, **size})
         count = len(question.pairs)
-        graded = {key: getattr(question, key) for key in ("cluster", "stratum", "gold")}
-        asked = {
-            "contexts": list(contexts.values()),
-            "candidates": scored[:count],
-            "unconditional": scored[count:] or None,
+        asked, alone = scored[:count], scored[count:]
+        shared = {key: getattr(question, key) for key in ("cluster", "stratum", "gold")}
+        read = [[[one["context"], one["tokens"]] for one in part] for part in (asked, alone)]
+        document = {
+            "id": question.id,
+            "key": fingerprint([list(contexts.values()), *read]),
+            **shared,
+            "sizes": [[len(one["tokens"]), one["chars"], one["bytes"]] for one in asked],
+            "question": question.question,
+            "row": question.row,
         }
-        sizes = [
-            [len(scored_text["tokens"]), scored_text["chars"], scored_text["bytes"]]
-            for scored_text in scored[:count]
-        ]
-        key = {"id": question.id, "key": _question_key(asked)}
-        same = {"question": question.question, "row": question.row}
-        self.documents.append({**key, **graded, "sizes": sizes, **same})
-        return {"id": question.id, **graded, **asked}
-
-    def _candidate(
-        self, question: Question, pair: Pair, ids: EncodedPair, contexts: dict[str, dict[str, Any]]
-    ) -> dict[str, Any]:
-        """Return a candidate's keys; add its context to `contexts` if it is new."""
-        context, continuation = pair
-        tokens, scored = self._divided(ids)
-        self._check(question.id, continuation, scored)
-        self._longest = max(self._longest, len(tokens) + len(scored))
-        if not ids.meets:
-            self._across[question.id] = self._across.get(question.id, 0) + 1
-        contexts.setdefault(context, {"text": context, "tokens": tokens})
-        counted = continuation if question.counts_space else continuation.removeprefix(" ")
-        return {
-            "context": list(contexts).index(context),
-            "text": continuation,
-            "tokens": scored,
-            "chars": len(counted),
-            "bytes": len(counted.encode()),
-        }
+        self.documents.append(document)
+        shown = [{"text": text, "tokens": tokens} for text, tokens in contexts.items()]
+        lines = {"contexts": shown, "candidates": asked, "unconditional": alone or None}
+        return {"id": question.id, **shared, **lines}
 
     def _divided(self, ids: EncodedPair) -> tuple[list[int], list[int]]:
         """Return a context's ids with BOS in front, which a text may begin with, and the continuation's."""
@@ -168,27 +153,11 @@ class _Writer:
     def _check(self, id: str, continuation: str, ids: list[int]) -> None:
         if not ids:
             raise SourceError(
-                f"{id}: the candidate {continuation!r} has no token of its own, as the "
-                f"tokenizer joins it to the context; begin it with a space in tasks.{self._name}, or, "
-                "in a script without spaces, end the context with a line break"
+                f"{id}: the candidate {continuation!r} has no token of its own, as the tokenizer joins it to "
+                f"the context; begin it with a space in {self._key}, or end the context with a line break"
             )
         if len(ids) >= self._window:
             raise SourceError(
-                f"{id}: the candidate {continuation[:60]!r}… has {len(ids)} tokens and "
-                f"leaves no context in a window of {self._window}; raise `sequence_length` or "
-                f"correct `continuation` of tasks.{self._name}"
+                f"{id}: the candidate {continuation[:60]!r}… has {len(ids)} tokens and leaves no context in "
+                f"a window of {self._window}; raise `sequence_length` or correct {self._key}.continuation"
             )
-
-
-def _question_key(asked: Mapping[str, Any]) -> str:
-    """Return the key of a question: the fingerprint of only the tokens that a model reads and scores."""
-    pairs = (asked["candidates"], asked["unconditional"] or [])
-    return fingerprint(
-        [
-            [context["tokens"] for context in asked["contexts"]],
-            *(
-                [[scored_text["context"], scored_text["tokens"]] for scored_text in scored]
-                for scored in pairs
-            ),
-        ]
-    )

@@ -141,6 +141,12 @@ def _about(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {"state": state_in(meta), **asked}
 
 
+def counted(asked: int, used: int, **left_out: int) -> dict[str, Any]:
+    """Return how many items there are and are used, and how many are left out by reason, for meta.json."""
+    reasons = {reason: count for reason, count in left_out.items() if count > 0}
+    return {"asked": asked, "used": used, "left_out": reasons}
+
+
 def state_in(meta: Mapping[str, Any]) -> Any:
     """Return the stored state of the files that an entry was made from, see `sources.item_state`."""
     return meta.get("source", {}).get("state")

@@ -6,7 +6,6 @@ description comes before the first question, and every solved example is two tur
 `Window` says which prompts have room for their answers; `meta.json` names the others.
 """
 
-from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -19,11 +18,11 @@ from evaluation.prefill.definitions import (
     chat_template,
     generation_definition,
 )
-from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.entries import counted, is_current, new_entry, write_meta
 from evaluation.prefill.prompts import encode_prompts, fit, generation_window, prompts_meta
 from evaluation.prefill.provided import provided_prompts
 from evaluation.prefill.sources import describe, item_state, locate_item, state_of
-from evaluation.prefill.task_prompts import TaskPrompt, TaskPrompts, read_task_prompts
+from evaluation.prefill.task_prompts import TaskPrompts, read_task_prompts
 from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
@@ -47,15 +46,19 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     read, stop, recorded = _read(plan, name)
     warn_of_unread(key, template or "", task.chat_template_kwargs)
     eos_ids, strings = answer_ends(tokenizer, template, task.chat_template_kwargs)
-    _check_ends(name, [*stop, *eos_ids, *strings])
-    every = _tokenized(plan, tokenizer, template, name, read)
-    rows, fitted = fit(key, generation_window(plan), every)
+    if not [*stop, *eos_ids, *strings]:
+        why = "the tokenizer has no end-of-text token and the task no `stop`"
+        raise SourceError(f"{key}: {why}, so no answer would end; give the task a `stop`")
+    rows = _tokenized(plan, tokenizer, template, name, read)
+    rows, fitted = fit(key, generation_window(plan), rows)
+    too_long = set(fitted["too_long"])
+    beyond = read.total - len(read.prompts)
     meta = {
         "definition": definition,
         "asked_definition": asked_definition(plan, name, about),
         "task": task.model_dump(mode="json"),
         **recorded,
-        "items": _counts(read, len(rows), len(fitted["too_long"])),
+        "items": counted(read.total, len(rows), limit=beyond, too_long=len(too_long)),
         **fitted,
         "solved_examples": dict(read.replaced),
         "protocol": protocol.PREFILL_GENERATION,
@@ -63,39 +66,13 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
         "end_strings": strings,
         **prompts_meta(plan, about, rows, eos_ids),
     }
-    used = [prompt for prompt in read.prompts if prompt.id not in set(fitted["too_long"])]
+    keys = ("id", "document", "strata", "question", "row", "cluster")
+    used = [prompt for prompt in read.prompts if prompt.id not in too_long]
+    documents = ({key: getattr(prompt, key) for key in keys} for prompt in used)
     with new_entry(folder) as building:
         write_jsonl(building / PROMPTS, rows)
-        write_jsonl(building / DOCUMENTS, map(_document_line, used))
+        write_jsonl(building / DOCUMENTS, documents)
         write_meta(building, meta, [PROMPTS, DOCUMENTS])
-
-
-def _check_ends(name: str, ends: Sequence[object]) -> None:
-    if not ends:
-        raise SourceError(
-            f"generation_tasks.{name}: the tokenizer has no end-of-text token and the task no `stop`, "
-            "so every answer would run to `max_new_tokens`; give the task a `stop`"
-        )
-
-
-def _document_line(prompt: TaskPrompt) -> dict[str, Any]:
-    return {
-        "id": prompt.id,
-        "document": dict(prompt.document),
-        "strata": dict(prompt.strata),
-        "question": prompt.question,
-        "row": prompt.row,
-        "cluster": prompt.cluster,
-    }
-
-
-def _counts(task_prompts: TaskPrompts, used: int, too_long: int) -> dict[str, Any]:
-    left_out = {"limit": task_prompts.total - len(task_prompts.prompts), "too_long": too_long}
-    return {
-        "asked": task_prompts.total,
-        "used": used,
-        "left_out": {reason: count for reason, count in left_out.items() if count},
-    }
 
 
 def _read(plan: StagePlan, name: str) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:

@@ -135,12 +135,7 @@ def pack(
     blocks: int,
     around: tuple[Sequence[int], Sequence[int]],
 ) -> Packed:
-    """Join documents and cut them into blocks of `length` tokens, until there are enough.
-
-    Args:
-        blocks: The most blocks.
-        around: Ids that are put before each document, and after it.
-    """
+    """Join documents, with ids around each, and cut them into at most so many blocks of `length` tokens."""
     before, after = (_without_text(ids) for ids in around)
     kept, starts, total = [_without_text([])], list[int](), 0
     for part in parts:

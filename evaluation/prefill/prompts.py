@@ -14,7 +14,7 @@ from evaluation.files import fingerprint, unordered, write_jsonl
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.chats import answer_ends, render_chat, warn_of_lost, warn_of_unread
 from evaluation.prefill.definitions import chat_template, probes_definition, saved_description
-from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.entries import counted, is_current, new_entry, write_meta
 from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
@@ -45,7 +45,7 @@ def prefill_probes(plan: StagePlan, _: str = "") -> None:
         meta = {
             "definition": definition,
             "protocol": protocol.PREFILL_PROBES,
-            "items": {"asked": len(rows), "used": len(rows), "left_out": {}},
+            "items": counted(len(rows), len(rows)),
             "chats": chats,
             **fitted,
             **prompts_meta(plan, about, rows, eos_ids),

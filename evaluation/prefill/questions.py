@@ -153,10 +153,7 @@ def read_questions(
 ) -> tuple[list[Question], int, Counter[str]]:
     """Return the questions in order, how many there are without the limit, and counts of replaced examples.
 
-    Args:
-        task: The task, whose limit is distributed over its configurations.
-        splits: One split per configuration.
-        shots: The split of solved examples per configuration; empty without solved examples.
+    The limit is distributed over the configurations, which have a split each, and perhaps one of examples.
     """
     read = [split.first(task.limit) for split in splits]
     rest = [Counter(map(recipe.label, behind)) for _, behind in read]

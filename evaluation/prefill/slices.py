@@ -11,7 +11,7 @@ import torch
 from evaluation.errors import ConfigError, SourceError, kind_of, no_such
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
-from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.entries import counted, is_current, new_entry, write_meta
 from evaluation.prefill.files import DatasetRow
 from evaluation.prefill.packing import Packed, encode_documents, pack, smallest_dtype
 from evaluation.prefill.sources import ResolvedSplit, describe, item_state, locate_item, state_of
@@ -77,11 +77,7 @@ def _meta(
         "bytes": int(packed.block_bytes.sum()),
         "asked": asked * length,
         "used": blocks * length,
-        "items": {
-            "asked": asked,
-            "used": blocks,
-            "left_out": {"the data ended": asked - blocks} if blocks < asked else {},
-        },
+        "items": counted(asked, blocks, **{"the data ended": asked - blocks}),
         "sequence_length": length,
         "vocab_size_needed": tokenizer.rows,
         "dtype": str(smallest_dtype(tokenizer.rows)).removeprefix("torch."),

@@ -153,11 +153,7 @@ def item_state(item: Item, settings: Config, known: Any) -> list[dict[str, Any]]
 
 
 def describe(splits: Sequence[ResolvedSplit], state: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return dataset, revision, commit (None for local files) and state, for meta.json.
-
-    Args:
-        state: That from before the rows were read.
-    """
+    """Return dataset, revision, commit and state for meta.json; the state is from before they were read."""
     if state_of(splits) != state:
         raise SourceError(
             f"{splits[0]} was changed while it was read; wait until whoever writes it is done, and run the "

@@ -136,11 +136,7 @@ def _check_json(key: str, document: Mapping[str, Any]) -> None:
 def read_task_prompts(
     name: str, task: GenerationTask, splits: Sequence[ResolvedSplit]
 ) -> TaskPrompts:
-    """Return the prompts of a task's rows.
-
-    Args:
-        splits: The split of the rows, and that of the solved examples if a split has them.
-    """
+    """Return the prompts of a task's rows; a second split has its solved examples."""
     recipe, counts = PromptRecipe(name, task), Counter[str]()
     rows, rest = splits[0].first(task.limit)
     examples = _solved_examples(recipe, splits, counts)

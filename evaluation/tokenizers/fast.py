@@ -18,11 +18,7 @@ _UNUSED = ("version", "truncation", "padding", "post_processor")
 
 
 class FastTokenizer(LoadedTokenizer):
-    """A tokenizer of the `tokenizers` library, with the tokens that tokenizer_config.json adds.
-
-    Args:
-        loaded: The one that transformers loaded; its backend is changed.
-    """
+    """A tokenizer of the `tokenizers` library, with the tokens that tokenizer_config.json adds."""
 
     is_fast = True
 

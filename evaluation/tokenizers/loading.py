@@ -9,11 +9,9 @@ from evaluation.errors import SourceError, one_line
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.fast import read_json
 from evaluation.tokenizers.files import (
-    CONFIG,
     PATTERNS,
     TOKENIZER_JSON,
     find_pieces,
-    read_table,
     tokenizer_files,
 )
 from evaluation.tokenizers.pieces import PieceTokenizer
@@ -53,7 +51,6 @@ def local_folder(name: str, revision: str | None) -> Path:
 
 def _opened(folder: Path, use_fast: bool) -> LoadedTokenizer:
     if use_fast and (folder / TOKENIZER_JSON).exists():
-        _check_code(folder)
         return read_json(folder)
     if pieces := find_pieces(folder):
         return PieceTokenizer(pieces)
@@ -62,20 +59,6 @@ def _opened(folder: Path, use_fast: bool) -> LoadedTokenizer:
     raise SourceError(
         f"tokenizer {folder}: its vocabulary is missing (there is {names}); supply {wanted}"
     )
-
-
-def _check_code(folder: Path) -> None:
-    """Refuse a tokenizer whose class is in code of its own: it may do more than its files say."""
-    config = read_table(folder / CONFIG)
-    name = config.get("tokenizer_class")
-    if config.get("auto_map") is not None and name:
-        import transformers
-
-        if not any(hasattr(transformers, f"{name}{end}") for end in ("", "Fast")):
-            raise SourceError(
-                f"tokenizer {folder}: it needs code of its own (`auto_map`), which is never run; use one "
-                "without"
-            )
 
 
 def check_sentence(tokenizer: LoadedTokenizer) -> None:

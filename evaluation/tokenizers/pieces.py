@@ -23,11 +23,7 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token")
 
 
 class PieceTokenizer(LoadedTokenizer):
-    """A SentencePiece model.
-
-    Args:
-        path: The model's file; settings are read from its folder.
-    """
+    """The SentencePiece model of a file, with the settings in its folder."""
 
     is_fast = False
 

@@ -4,18 +4,16 @@ Ids are compared with those of `tokenizers` reading tokenizer.json, or of Senten
 An answer behind a prompt must be decoded as it was. The report is stored beside the tokenizer.
 """
 
-from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
 import tokenizers
 
 from evaluation.errors import SourceError
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import encode_pairs
-from evaluation.tokenizers.files import TOKENIZER_JSON, find_pieces
+from evaluation.tokenizers.files import TOKENIZER_JSON
 from evaluation.tokenizers.pieces import PieceTokenizer
 
 REPORT = "self_check.json"
@@ -51,20 +49,19 @@ PROMPTS = ("def f(x):\n", "Question: who?\nAnswer:", "日本語 🦊", "a")
 
 
 def self_check(tokenizer: LoadedTokenizer, folder: Path) -> dict[str, Any]:
-    """Return the report: `reference`, each text with its ids under `texts`, and `remarks`."""
+    """Return the report: `reference`, each text with its ids under `texts`, and no `remarks` yet."""
     ends = [t for key in ("bos_token", "eos_token") if (t := tokenizer.special.get(key))]
     texts = [*TEXTS, *(text for end in ends for text in (f"{end}Hello", f"Hello {end} x{end}\n"))]
     ids = dict(zip(texts, tokenizer.encode(texts), strict=True))
     if isinstance(tokenizer, PieceTokenizer):
-        who, remarks = f"SentencePiece {version('sentencepiece')}", list[str]()
-        plain = _without_whole(tokenizer, ids)
+        who, whole = f"SentencePiece {version('sentencepiece')}", tokenizer.whole_tokens
+        plain = [text for text, found in ids.items() if not whole.intersection(found)]
         theirs = {text: list(tokenizer.model.encode(text)) for text in plain}
     else:
         who = f"tokenizers {version('tokenizers')} reading {TOKENIZER_JSON}"
         raw = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER_JSON))
         raw.no_truncation()
         theirs = {text: raw.encode(text, add_special_tokens=False).ids for text in ids}
-        remarks = list(_other_model(tokenizer, folder, ids))
     for text, expected in theirs.items():
         if ids[text] != expected:
             raise SourceError(
@@ -74,7 +71,7 @@ def self_check(tokenizer: LoadedTokenizer, folder: Path) -> dict[str, Any]:
             )
     _check_answers(tokenizer)
     rows = [{"text": text, "ids": ids[text]} for text in ids]
-    return {"reference": who, "texts": rows, "remarks": remarks}
+    return {"reference": who, "texts": rows, "remarks": list[str]()}
 
 
 def bos_remark(tokenizer: LoadedTokenizer, prepend_bos: bool) -> str | None:
@@ -93,31 +90,6 @@ def bos_remark(tokenizer: LoadedTokenizer, prepend_bos: bool) -> str | None:
 def _shown(ids: list[int]) -> str:
     more = f" … {len(ids)} ids" if len(ids) > 24 else ""
     return f"[{', '.join(map(str, ids[:24]))}{more}]"
-
-
-def _without_whole(tokenizer: LoadedTokenizer, ids: Mapping[str, list[int]]) -> list[str]:
-    """Return the texts in which no token is recognized as a whole."""
-    return [text for text, found in ids.items() if not tokenizer.whole_tokens.intersection(found)]
-
-
-def _other_model(
-    tokenizer: LoadedTokenizer, folder: Path, ids: Mapping[str, list[int]]
-) -> Iterator[str]:
-    """Yield a remark if a SentencePiece model in the folder gives other ids than tokenizer.json."""
-    path = find_pieces(folder)
-    if path is None:
-        return
-    try:
-        model = sentencepiece.SentencePieceProcessor(model_file=str(path))
-    except (RuntimeError, OSError):  # such as tiktoken's vocabulary: not read, so no fault of it
-        return
-    texts = _without_whole(tokenizer, ids)
-    others = [text for text in texts if model.encode(text) != ids[text]]
-    if others:
-        yield (
-            f"{TOKENIZER_JSON} and {path.name} give other ids for {len(others)} of {len(texts)} "
-            f"texts, first for {others[0]!r}; if training used the latter, set `tokenizer.use_fast: false`"
-        )
 
 
 def _check_answers(tokenizer: LoadedTokenizer) -> None:

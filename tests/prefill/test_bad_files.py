@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from evaluation.errors import SourceError
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.files import read_rows
-from evaluation.prefill.slices import prefill_slice
 from tests.bad_input.mutations import damaged
 from tests.prefill.plans import make_plan
 
@@ -30,22 +29,6 @@ def make_task(tmp_path: Path, tokenizer: Path, data: Path) -> None:
     task = {"choices": "choices", "gold": "label", "context": "{{ question }}"}
     tasks = {"t": task | {"files": (str(data),)}}
     prefill_task(make_plan(tmp_path / "c", tokenizer, tasks=tasks, sequence_length=64), "t")
-
-
-COLUMNS: dict[str, tuple[pa.Array, str]] = {
-    "numbers": (pa.array([1, 2]), "row 0: the text is a number, not text"),
-    "lists": (pa.array([["a"], ["b"]]), "row 0: the text is a list, not text"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-def test_columns_that_are_no_text(name: str, tmp_path: Path, fast_folder: Path) -> None:
-    column, expected = COLUMNS[name]
-    pq.write_table(pa.table({"text": column}), tmp_path / "a.parquet")
-    slices = {"s": {"files": (str(tmp_path / "a.parquet"),), "tokens": 32}}
-    plan = make_plan(tmp_path / "c", fast_folder, slices=slices)
-    with pytest.raises(SourceError, match=rf"a\.parquet, {expected}"):
-        prefill_slice(plan, "s")
 
 
 def test_binary_columns_of_a_task(tmp_path: Path, fast_folder: Path) -> None:

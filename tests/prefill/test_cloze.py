@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.errors import ConfigError, SourceError
+from evaluation.errors import SourceError
 from evaluation.prefill.caches import TaskCache, TokenizedQuestion, read_task
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.questions import even_quotas
@@ -152,30 +152,6 @@ def test_bad_items_are_named(
 ) -> None:
     with pytest.raises(SourceError, match=message):
         prefill(tmp_path, fast_folder, [ROWS[0] | row], **fields)
-
-
-def test_examples_come_from_elsewhere_and_are_the_same_for_every_item(
-    tmp_path: Path, fast_folder: Path
-) -> None:
-    write_rows(
-        tmp_path / "m/dev.jsonl",
-        [row | {"question": f"{row['question'][:-1]} now?"} for row in ROWS],
-    )
-    chosen = {"num_fewshot": 2, "fewshot_split": "dev", "length": 512}
-    drawn = {}
-    for seed in (None, 3, 4):
-        items = prefill(tmp_path, fast_folder, ROWS, fewshot_seed=seed, **chosen).items
-        ends = [f"Question: Who is {number}?\nAnswer:" for number in range(8)]
-        drawn[seed] = items[0].contexts[0].text.removesuffix(ends[0])
-        assert [item.contexts[0].text for item in items] == [drawn[seed] + end for end in ends]
-    assert drawn[None] == (
-        "Question: Who is 0 now?\nAnswer: a fox\n\nQuestion: Who is 1 now?\nAnswer: a lazy dog\n\n"
-    )
-    assert len(set(drawn.values())) == 3
-    with pytest.raises(ConfigError, match="would be among the questions; name another split"):
-        prefill(tmp_path, fast_folder, ROWS, num_fewshot=2, fewshot_split="train")
-    with pytest.raises(SourceError, match="has 8 examples, not 9"):
-        prefill(tmp_path, fast_folder, ROWS, **(chosen | {"num_fewshot": 9}))
 
 
 def test_the_limit_is_spread_over_configurations(tmp_path: Path, fast_folder: Path) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +17,6 @@ from evaluation.prefill.packing import (
     encode_documents,
     pack,
     sizes_from_offsets,
-    smallest_dtype,
 )
 from evaluation.prefill.tokenizers import fetch_tokenizer
 from evaluation.tokenizers.loading import load_tokenizer
@@ -60,25 +58,6 @@ def test_blocks_are_the_joined_documents_cut(
     assert packed.block_bytes.tolist() == expected.tolist()
 
 
-def test_a_long_document_comes_in_pieces_and_stays_one() -> None:
-    first = DocumentPart(*[np.array([5, 6], dtype=np.int32)] * 2, begins=True, ends=False)
-    second = DocumentPart(*[np.array([7, 8], dtype=np.int32)] * 2, begins=False, ends=True)
-    packed = packed_from([first, second, piece([9])], 7, 1, bos=True)
-    assert packed.tokens.tolist() == [[BOS, 5, 6, 7, 8, EOS, BOS]]
-    assert packed.document_starts.tolist() == [0, 6]
-    assert packed.block_bytes.tolist() == [26]
-
-
-@pytest.mark.parametrize(
-    ("vocabulary", "dtype"),
-    [(2, "uint8"), (256, "uint8"), (257, "uint16"), (65_536, "uint16"), (65_537, "int32")],
-)
-def test_ids_take_the_smallest_type(vocabulary: int, dtype: str) -> None:
-    chosen = smallest_dtype(vocabulary)
-    assert str(chosen) == f"torch.{dtype}"
-    assert torch.tensor([vocabulary - 1]).to(chosen).item() == vocabulary - 1
-
-
 any_text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 
 
@@ -98,14 +77,6 @@ def test_a_character_of_several_tokens_counts_once() -> None:
     # The tokenizer dropped the spaces: they go to the next token, or to the last.
     assert sizes_from_offsets("  a  b ", [(2, 3), (5, 6)]).tolist() == [3, 4]
     assert sizes_from_offsets("", []).tolist() == []
-
-
-def test_special_tokens_in_a_text_are_text(fast_folder: Path, slow_folder: Path) -> None:
-    for folder, fast in ((fast_folder, True), (slow_folder, False)):
-        tokenizer = load_tokenizer(folder, use_fast=fast)
-        (made,) = encode_documents(tokenizer, ["a</s>b"])
-        assert tokenizer.eos_token_id not in made.ids
-        assert made.sizes.sum() == 6
 
 
 def test_long_documents_are_cut_before_a_line(

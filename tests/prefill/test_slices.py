@@ -72,22 +72,6 @@ def test_the_first_documents_are_skipped(data: Path, fast_folder: Path) -> None:
     assert cache.meta["documents_skipped"] == 4
 
 
-def test_templates_make_text(data: Path, fast_folder: Path) -> None:
-    template = "{{ part[0] }}|{{ text[9:11] }}\n"
-    _, text = made(plan_for(data, fast_folder, text=template, tokens=32))
-    assert text.startswith("Document|0:\n</s>Document|1:\n")
-
-
-def test_a_source_that_ends_early_is_recorded(
-    data: Path, fast_folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    meta = made(plan_for(data, fast_folder, tokens=16_000))[0].meta
-    assert meta["asked"] == 16_000
-    assert meta["used"] == meta["blocks"] * 16 < 1600
-    assert meta["items"]["left_out"] == {"the data ended": 1000 - meta["blocks"]}
-    assert "ended after" in caplog.text
-
-
 @pytest.mark.parametrize(("keys", "error", "message"), cases("prefill/odd", "slices"))
 def test_what_makes_no_slice_is_named(
     keys: dict[str, Any], error: str, message: str, data: Path, fast_folder: Path

@@ -141,12 +141,6 @@ def test_what_is_not_clear_is_refused(name: str, tmp_path: Path) -> None:
     assert mirrored(tmp_path, data_files=some) == ROWS
 
 
-def test_a_folder_called_default_comes_first(tmp_path: Path) -> None:
-    for folder, count in (("only", 5), (".", 1), ("default", 2)):
-        parquet(tmp_path / folder / "test.parquet", ROWS[:count])
-        assert mirrored(tmp_path) == ROWS[:count]
-
-
 def test_files_that_name_no_split_are_training_data(tmp_path: Path) -> None:
     jsonl(tmp_path / "file-000000000001.json.gz")
     assert mirrored(tmp_path, split="train") == ROWS

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 
 from evaluation.dependencies.caches import CacheEntry, CacheStates, tokenizer_entry
@@ -108,19 +107,6 @@ def test_a_tokenizers_folder(plan: StagePlan, tmp_path: Path) -> None:
     assert stale(plan) == {"tokenizer"}
 
 
-def test_a_saved_dataset(tmp_path: Path, fast_folder: Path) -> None:
-    datasets.disable_progress_bars()
-    folder = tmp_path / "saved"
-    datasets.Dataset.from_list([{"choices": ["fox", "dog"], "label": 0}]).save_to_disk(folder)
-    tasks, mirrors = {"t": {"dataset": "a/b", **ITEMS["t"][2]}}, {"a/b": str(folder)}
-    plan = make_plan(tmp_path / "cache", fast_folder, tasks=tasks, mirrors=mirrors)
-    prefill(plan, "t")
-    (folder / "cache-0f.arrow").write_bytes(b"of a map that somebody ran")
-    assert CacheStates().state(entries(plan)["t"]) == "current"
-    next(folder.glob("data-*.arrow")).touch()
-    assert CacheStates().state(entries(plan)["t"]) == "stale"
-
-
 @pytest.mark.parametrize("name", ["all", "t", "g"])
 def test_data_replaced_while_it_is_read_is_not_kept(
     name: str, plan: StagePlan, mirror: Path, monkeypatch: pytest.MonkeyPatch
@@ -135,13 +121,3 @@ def test_data_replaced_while_it_is_read_is_not_kept(
     with pytest.raises(SourceError, match=r"was changed while it was read; wait until"):
         prefill(plan, name)
     assert not entries(plan)[name].folder.exists()
-
-
-def test_files_that_are_not_there_are_told_before_a_job_is_submitted(
-    tmp_path: Path, fast_folder: Path
-) -> None:
-    slices = {"web": {"files": ["nowhere/*.jsonl"], "tokens": 16}}
-    plan = make_plan(tmp_path / "cache", fast_folder, slices=slices)
-    entry = CacheEntry(plan, "tier2", "web", plan.cache_folder("tier2", "web"))
-    with pytest.raises(SourceError, match=r"files: nothing is at .*nowhere/\*\.jsonl"):
-        CacheStates().check_files(entry)

@@ -62,16 +62,10 @@ def test_a_prompt_is_what_the_template_makes_of_it(tmp_path: Path, fast_folder: 
     assert (prompt.id, prompt.max_new_tokens) == ("one", 9)
     meta = cache.meta
     assert meta["chats"][0]["chat_template"] == CHATML
+    assert meta["chats"][0]["stop"] == ["<|im_end|>"]  # its tokenizer writes the token in pieces
     assert meta["items"] == {"asked": 1, "used": 1, "left_out": {}}
     assert meta["max_tokens"] == len(prompt.tokens) + 9
     assert meta["vocab_size_needed"] > max(prompt.tokens)
-
-
-def test_an_unknown_end_of_turn_becomes_a_stop_string(tmp_path: Path, fast_folder: Path) -> None:
-    """As for a base model, whose tokenizer writes the template's token in pieces."""
-    meta = made(tmp_path, fast_folder, stop=("\nuser:",)).meta
-    assert meta["chats"][0]["stop"] == ["\nuser:", "<|im_end|>"]
-    assert meta["eos_token_ids"] == [load_tokenizer(fast_folder, use_fast=True).eos_token_id]
 
 
 def test_a_known_end_of_turn_becomes_an_id(tmp_path: Path, fast_folder: Path) -> None:
@@ -114,20 +108,15 @@ def test_the_date_in_a_template_never_changes(tmp_path: Path, fast_folder: Path)
     assert cache.meta["chats"][0]["chat_template"] == template
 
 
-def test_a_prompt_without_room_for_its_answer_is_refused(tmp_path: Path, fast_folder: Path) -> None:
-    needed = made(tmp_path, fast_folder).meta["max_tokens"]
-    probes = {"fits": ONE, "long": {**ONE, "max_new_tokens": 37}}
-    said = r"no room for the answer to long; lower `max_new_tokens`"
-    with pytest.raises(ConfigError, match=said):
-        made(tmp_path, fast_folder, probes=probes, sequence_length=needed)
-
-
 def test_an_answer_gets_what_is_left_of_the_window(tmp_path: Path, fast_folder: Path) -> None:
     needed = made(tmp_path, fast_folder).meta["max_tokens"]
-    probes = {"fits": ONE, "long": {**ONE, "max_new_tokens": 36}}
+    probes: dict[str, Any] = {"fits": ONE, "long": {**ONE, "max_new_tokens": 36}}
     cache = made(tmp_path, fast_folder, probes=probes, sequence_length=needed)
     assert [prompt.max_new_tokens for prompt in cache.prompts] == [9, 9]
     assert cache.meta["shortened"] == ["long"]
+    probes["long"]["max_new_tokens"] = 37
+    with pytest.raises(ConfigError, match=r"no room for the answer to long; lower `max_new_tok"):
+        made(tmp_path, fast_folder, probes=probes, sequence_length=needed)
 
 
 @pytest.mark.parametrize("source", ["hi", "{{ strftime_now('%Y') }}", "{{ messages | length }}"])

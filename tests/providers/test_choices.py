@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 
 from evaluation import errors
-from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.tiers import PREFILLS
-from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.provided import ProviderChoices
 from tests.providers.conftest import Installed, evaluated
 from tests.tables import cases
 from tests.workflow.world import World
@@ -53,33 +50,6 @@ def test_questions_are_the_providers_and_scored_as_any(change: Change) -> None:
     assert (found["group"], found["primary"]) == ("theirs", "pmi")
     assert found["task"]["task"] == "quiz"
     assert 0 <= found["accuracy"] <= 1
-
-
-def test_questions_on_one_passage_are_one_cluster(change: Change) -> None:
-    """By the suite's template, whose change scores nothing again; or as known of a task, such as CoQA."""
-    plain = change(TASK)
-    assert clusters(plain) == [None] * 12
-    plan = change({**TASK, "cluster": "{{ passage }}"})
-    passages = [f"passage {number // 3}" for number in range(12)]
-    assert clusters(plan) == passages
-    tasks = [one.suite.tasks["theirs"] for one in (plain, plan)]
-    assert tasks[0].asked == tasks[1].asked
-    assert tasks[0].definition != tasks[1].definition
-    evaluated(plan, "tier3_cf.json")
-    units = read_results(plan.step_folder(5), ["tier3"]).tiers["tier3"].items["theirs"].units
-    assert units is not None
-    assert dict(zip(units.ids, units.layout.clusters or (), strict=True)) == {
-        f"quiz/{number}": passage for number, passage in enumerate(passages)
-    }
-    stories = [str(number // 4) for number in range(12)]
-    assert clusters(change({**TASK, "task": "coqa"})) == stories
-    gold = ProviderChoices(provider="lm_eval", task="coqa", kind="gold")
-    assert [one.cluster for one in provided_questions(plan, "theirs", gold)[0]] == stories
-
-
-def clusters(plan: StagePlan) -> list[str | None]:
-    path = plan.cache_folder("tier3", "theirs") / "docs.jsonl"
-    return [json.loads(line)["cluster"] for line in path.read_text().splitlines()]
 
 
 @pytest.mark.parametrize(("task", "does", "error", "said"), cases("providers/refused", "choices"))

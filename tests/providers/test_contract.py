@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.errors import ScoringError, SourceError
+from evaluation.errors import SourceError
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, render
 from evaluation.providers.score import CaseLimits, CaseOutcome, score, verdict_of
@@ -53,21 +53,3 @@ def test_what_goes_wrong_costs_its_own_case_alone(installed: Installed) -> None:
     ]
     for reason, part in zip(reasons, expected, strict=True):
         assert part in reason
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [(45.0, "45.0"), (-0.1, "-0.1"), (float("nan"), "nan"), ("<str>", "<str>"), ([], "[]")],
-)
-def test_what_is_no_credit_is_no_verdict(value: Any, told: str) -> None:
-    verdict = verdict_of("bleu", CaseOutcome({"bleu": value}), "text")
-    assert verdict.credit is None
-    assert verdict.reason == f"bleu is {told}, which is not a credit from 0 to 1"
-
-
-@pytest.mark.parametrize(("does", "said"), cases("providers/refused", "scorers"))
-def test_a_provider_that_cannot_judge_is_one_sentence(
-    installed: Installed, does: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(ScoringError, match=said):
-        scored(installed(**does), "a")

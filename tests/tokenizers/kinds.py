@@ -73,7 +73,6 @@ PIECES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no dummy prefix": ({"add_dummy_prefix": False}, _LLAMA),
     "gemma": ({"add_dummy_prefix": False}, {**_SPECIAL, "tokenizer_class": "GemmaTokenizer"}),
     "unigram": ({"model_type": "unigram", "vocab_size": 340}, {**_LLAMA, "legacy": True}),
-    "no byte fallback": ({"byte_fallback": False, "vocab_size": 150}, {**_LLAMA, "legacy": True}),
     "no class": ({}, {}),
 }
 """Options of the training, and tokenizer_config.json, of SentencePiece models."""
