@@ -24,56 +24,33 @@ from evaluation.tokenizers.pieces import PieceTokenizer
 
 Int32 = npt.NDArray[np.int32]
 
-LONGEST_PIECE = 1 << 18
-"""Characters tokenized at once; a longer document is cut, before a line break if possible."""
-
 _BATCH_CHARACTERS = 1 << 19
-
-Part = tuple[str, bool, bool]
-"""Text, whether a document begins with it, and whether it ends with it."""
+"""Characters of the documents that are tokenized at once."""
 
 
 @dataclass(frozen=True)
-class DocumentPart:
-    """A document's tokens, or a part of them, and the UTF-8 bytes of text that each stands for."""
+class EncodedDocument:
+    """A document's tokens, and the UTF-8 bytes of text that each stands for."""
 
     ids: Int32
     sizes: Int32
-    begins: bool = True
-    ends: bool = True
 
 
-def encode_documents(tokenizer: LoadedTokenizer, texts: Iterable[str]) -> Iterator[DocumentPart]:
-    """Tokenize texts in order, without special tokens, even where a text spells one out.
-
-    A long document makes several pieces.
-    """
+def encode_documents(tokenizer: LoadedTokenizer, texts: Iterable[str]) -> Iterator[EncodedDocument]:
+    """Tokenize texts in order, without special tokens, even where a text spells one out."""
     lengths = None
     if isinstance(tokenizer, PieceTokenizer):
         lengths = np.array(tokenizer.byte_lengths(), dtype=np.int64)
-    for batch in _batches(part for text in texts for part in _parts(text)):
-        encoded = tokenizer.encode_documents([text for text, _, _ in batch])
-        for (text, begins, ends), one in zip(batch, encoded, strict=True):
-            sizes = _sizes(text, one, lengths)
-            yield DocumentPart(np.array(one.ids, dtype=np.int32), sizes, begins, ends)
+    for batch in _batches(texts):
+        for text, one in zip(batch, tokenizer.encode_documents(batch), strict=True):
+            yield EncodedDocument(np.array(one.ids, dtype=np.int32), _sizes(text, one, lengths))
 
 
-def _parts(text: str) -> Iterator[Part]:
-    start = 0
-    while start < len(text):
-        end = min(start + LONGEST_PIECE, len(text))
-        if end < len(text):
-            line = text.rfind("\n", start + 1, end)
-            end = line if line > 0 else end
-        yield text[start:end], start == 0, end == len(text)
-        start = end
-
-
-def _batches(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    batch, characters = list[Part](), 0
-    for part in parts:
-        batch.append(part)
-        characters += len(part[0]) + 512  # so that short ones are not too many
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    batch, characters = list[str](), 0
+    for text in texts:
+        batch.append(text)
+        characters += len(text) + 512  # so that short ones are not too many
         if characters >= _BATCH_CHARACTERS:
             yield batch
             batch, characters = [], 0
@@ -129,21 +106,24 @@ def smallest_dtype(vocabulary: int) -> torch.dtype:
 
 
 def pack(
-    parts: Iterable[DocumentPart],
+    documents: Iterable[EncodedDocument],
     *,
     length: int,
     blocks: int,
     around: tuple[Sequence[int], Sequence[int]],
 ) -> Packed:
-    """Join documents, with ids around each, and cut them into at most so many blocks of `length` tokens."""
+    """Join documents and cut them into blocks of `length` tokens, until there are enough.
+
+    Args:
+        blocks: The most blocks.
+        around: Ids that are put before each document, and after it.
+    """
     before, after = (_without_text(ids) for ids in around)
     kept, starts, total = [_without_text([])], list[int](), 0
-    for part in parts:
-        if part.begins:
-            starts.append(total)
-        added = [*[before] * part.begins, part, *[after] * part.ends]
-        kept += added
-        total += sum(len(one.ids) for one in added)
+    for document in documents:
+        starts.append(total)
+        kept += (before, document, after)
+        total += len(before.ids) + len(document.ids) + len(after.ids)
         if total >= length * blocks:
             break
     count = min(total // length, blocks)
@@ -160,5 +140,5 @@ def pack(
     )
 
 
-def _without_text(ids: Sequence[int]) -> DocumentPart:
-    return DocumentPart(np.array(ids, dtype=np.int32), np.zeros(len(ids), dtype=np.int32))
+def _without_text(ids: Sequence[int]) -> EncodedDocument:
+    return EncodedDocument(np.array(ids, dtype=np.int32), np.zeros(len(ids), dtype=np.int32))

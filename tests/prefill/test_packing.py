@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.prefill import packing
 from evaluation.prefill.packing import (
-    DocumentPart,
+    EncodedDocument,
     Packed,
     encode_documents,
     pack,
@@ -26,13 +24,15 @@ EOS = 1
 BOS = 0
 
 
-def packed_from(pieces: list[DocumentPart], length: int, blocks: int, bos: bool = False) -> Packed:
+def packed_from(
+    pieces: list[EncodedDocument], length: int, blocks: int, bos: bool = False
+) -> Packed:
     return pack(pieces, length=length, blocks=blocks, around=([BOS] * bos, [EOS]))
 
 
-def piece(ids: list[int]) -> DocumentPart:
+def piece(ids: list[int]) -> EncodedDocument:
     """A piece in which token n stands for n bytes."""
-    return DocumentPart(np.array(ids, dtype=np.int32), np.array(ids, dtype=np.int32))
+    return EncodedDocument(np.array(ids, dtype=np.int32), np.array(ids, dtype=np.int32))
 
 
 documents = st.lists(st.lists(st.integers(2, 250), min_size=1, max_size=30), max_size=20)
@@ -77,20 +77,6 @@ def test_a_character_of_several_tokens_counts_once() -> None:
     # The tokenizer dropped the spaces: they go to the next token, or to the last.
     assert sizes_from_offsets("  a  b ", [(2, 3), (5, 6)]).tolist() == [3, 4]
     assert sizes_from_offsets("", []).tolist() == []
-
-
-def test_long_documents_are_cut_before_a_line(
-    fast_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(packing, "LONGEST_PIECE", 10)
-    text = "abc def\nghi\njklmnopqrstuvwxyz" + "é" * 25
-    tokenizer = load_tokenizer(fast_folder, use_fast=True)
-    pieces = list(encode_documents(tokenizer, [text, "x"]))
-    assert [p.begins for p in pieces] == [True] + [False] * (len(pieces) - 2) + [True]
-    assert [p.ends for p in pieces] == [False] * (len(pieces) - 2) + [True, True]
-    ids = np.concatenate([p.ids for p in pieces[:-1]])
-    assert tokenizer.decode(ids) == text
-    assert sum(int(p.sizes.sum()) for p in pieces[:-1]) == len(text.encode())
 
 
 def test_fingerprint_is_of_the_behaviour(fast_folder: Path, tmp_path: Path) -> None:
