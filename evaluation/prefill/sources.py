@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -48,16 +48,13 @@ class ResolvedSplit:
         parts = [self.source.dataset, self.config, f"split {self.split}"]
         return " ".join(part for part in parts if part)
 
-    @cached_property
+    @property
     def commit(self) -> str | None:
         """The commit on the hub that `revision` names now, which is what is read; None for local files."""
         if self.files is not None:
             return None
-        from huggingface_hub import HfApi
-
         with _hub_errors(self.source):
-            found = HfApi().dataset_info(str(self.source.dataset), revision=self.source.revision)
-        return found.sha
+            return hub_commit(str(self.source.dataset), self.source.revision)
 
     def rows(self) -> Iterator[DatasetRow]:
         """Yield the rows in order."""
@@ -86,6 +83,14 @@ class ResolvedSplit:
             )
 
 
+@cache
+def hub_commit(dataset: str, revision: str | None) -> str | None:
+    """Return the commit that a revision of a dataset names, the same for all of a process."""
+    from huggingface_hub import HfApi
+
+    return HfApi().dataset_info(dataset, revision=revision).sha
+
+
 def locate(
     source: Source,
     mirrors: dict[str, str],
@@ -93,12 +98,9 @@ def locate(
     split: str | None = None,
     folders: Sequence[str] = (),
 ) -> ResolvedSplit:
-    """Find a source's split, with its local files if it has them.
+    """Find a source's split, with its local files if it has them, which `folders` may hold.
 
-    Args:
-        config: The dataset's configuration; None: the source's own.
-        split: Name of the split; None: the source's own.
-        folders: Folders to look for local files in, before the working folder.
+    Without configuration or split, they are the source's own.
     """
     config, split = config or source.config, split or source.split
     if source.dataset is None:
@@ -160,14 +162,8 @@ def describe(splits: Sequence[ResolvedSplit], state: list[dict[str, Any]]) -> di
             "same command again"
         )
     source = splits[0].source
-    commits = [split.commit for split in splits if split.commit]
-    resolved = commits[0] if commits else None
-    return {
-        "dataset": source.dataset,
-        "revision": source.revision,
-        "resolved": resolved,
-        "state": state,
-    }
+    read = {"dataset": source.dataset, "revision": source.revision}
+    return {**read, "resolved": splits[0].commit, "state": state}
 
 
 def _local_files(patterns: Sequence[str], folders: Sequence[str]) -> list[Path]:

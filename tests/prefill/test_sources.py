@@ -14,7 +14,7 @@ import pytest
 from datasets.exceptions import DatasetNotFoundError
 
 from evaluation.errors import SourceError
-from evaluation.prefill.sources import locate, locate_item
+from evaluation.prefill.sources import hub_commit, locate, locate_item
 from evaluation.settings.config import validate_config
 from evaluation.settings.sources import Slice, Source
 from tests.tables import cases
@@ -210,6 +210,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         calls.append({"path": name, "revision": revision})
         return SimpleNamespace(sha=COMMIT)
 
+    hub_commit.cache_clear()
     monkeypatch.setattr(datasets, "load_dataset", load)
     monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", about)
     return calls
@@ -252,6 +253,7 @@ def test_one_sentence_for_each_refusal(
 
 
 def test_without_the_hub_no_older_commit_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub_commit.cache_clear()
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(SourceError, match="the hub cannot be reached: run prefill where it can"):
         list(locate(Source(dataset="a/b", revision=COMMIT), {}).rows())

@@ -58,10 +58,7 @@ def test_the_default_is_of_the_first_checkpoint(paper: Paper, case: str) -> None
 
 
 def test_a_training_configuration_goes_before_checkpoints(paper: Paper) -> None:
-    write(paper, {"10/config.json": {"max_position_embeddings": 2048}})
-    training = {
-        "model": {"model_config": {"max_position_embeddings": 160}},
-        "tokens": {"sequence_length": 128},
-    }
+    write(paper, FILES["Hugging Face"][0])
+    training = FILES["Nanotron"][0]["10/config.yaml"]
     (paper.folder / "train.yaml").write_text(yaml.safe_dump(training))
-    assert window(paper, training_config="train.yaml") == Window(160, 128)
+    assert window(paper, training_config="train.yaml") == Window(96, 80)
