@@ -116,7 +116,7 @@ class _Writer:
 
     def _example(self, question: Question, encoded: Iterator[EncodedPair]) -> dict[str, Any]:
         contexts: dict[str, list[int]] = {}
-        scored = []
+        scored: list[dict[str, Any]] = []
         for (context, text), ids in zip(question.scored_pairs, encoded, strict=False):
             tokens, rest = self._divided(ids)
             self._check(question.id, text, rest)
