@@ -130,12 +130,18 @@ class _Writer:
         count = len(question.pairs)
         asked, alone = scored[:count], scored[count:]
         shared = {key: getattr(question, key) for key in ("cluster", "stratum", "gold")}
-        read = [[[one["context"], one["tokens"]] for one in part] for part in (asked, alone)]
+        read = [
+            [[candidate["context"], candidate["tokens"]] for candidate in part]
+            for part in (asked, alone)
+        ]
         document = {
             "id": question.id,
             "key": fingerprint([list(contexts.values()), *read]),
             **shared,
-            "sizes": [[len(one["tokens"]), one["chars"], one["bytes"]] for one in asked],
+            "sizes": [
+                [len(candidate["tokens"]), candidate["chars"], candidate["bytes"]]
+                for candidate in asked
+            ],
             "question": question.question,
             "row": question.row,
         }

@@ -42,8 +42,8 @@ def encode_documents(tokenizer: LoadedTokenizer, texts: Iterable[str]) -> Iterat
     if isinstance(tokenizer, PieceTokenizer):
         lengths = np.array(tokenizer.byte_lengths(), dtype=np.int64)
     for batch in _batches(texts):
-        for text, one in zip(batch, tokenizer.encode_documents(batch), strict=True):
-            yield EncodedDocument(np.array(one.ids, dtype=np.int32), _sizes(text, one, lengths))
+        for text, part in zip(batch, tokenizer.encode_documents(batch), strict=True):
+            yield EncodedDocument(np.array(part.ids, dtype=np.int32), _sizes(text, part, lengths))
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -127,8 +127,8 @@ def pack(
         if total >= length * blocks:
             break
     count = min(total // length, blocks)
-    ids = np.concatenate([one.ids for one in kept])[: count * length]
-    sizes = np.concatenate([one.sizes for one in kept])[: count * length].astype(np.int64)
+    ids = np.concatenate([part.ids for part in kept])[: count * length]
+    sizes = np.concatenate([part.sizes for part in kept])[: count * length].astype(np.int64)
     inside = np.array([start for start in starts if start < count * length], dtype=np.int64)
     scored = sizes.reshape(count, length)[:, 1:]  # without a block's token 0
     return Packed(

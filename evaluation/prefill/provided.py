@@ -71,12 +71,17 @@ def provided_questions(
     has_parts, is_gold = len(rendered.info.num_fewshot) > 1, task.kind == "gold"
     clusters = clusters_of(key, task, [document.fields for document in rendered.documents])
     questions = []
-    for one, cluster in zip(rendered.documents, clusters, strict=True):
-        choices = (one.choices[one.right],) if is_gold else tuple(one.choices)
+    for ranked, cluster in zip(rendered.documents, clusters, strict=True):
+        choices = (ranked.choices[ranked.right],) if is_gold else tuple(ranked.choices)
         contexts, candidates = zip(*choices, strict=True)
-        alone = None if is_gold or one.unconditional is None else tuple(one.unconditional)
+        alone = None if is_gold or ranked.unconditional is None else tuple(ranked.unconditional)
         question = Question(
-            *(one.id, cluster, one.part if has_parts else None, 0 if is_gold else one.right),
+            *(
+                ranked.id,
+                cluster,
+                ranked.part if has_parts else None,
+                0 if is_gold else ranked.right,
+            ),
             *(choices, alone, is_gold, question_identity(contexts, () if is_gold else candidates)),
         )
         questions.append(question)

@@ -103,7 +103,7 @@ class Recipe:
         values, text = self._templates.values(row), self._templates.text
         shown = [values | choice for choice in self._candidates(values)[0]]
         asked = "context" if self._asks else "continuation"
-        contexts = [str(text(asked, one)) for one in shown]
+        contexts = [str(text(asked, variables)) for variables in shown]
         return frozenset((row_identity(row), question_identity(contexts)))
 
     def solved(self, row: DatasetRow) -> SolvedExample[str]:
@@ -120,7 +120,9 @@ class Recipe:
             values = self._templates.values(row)
             gold = self._candidates(values)[1] if self._is_ranked else None
             found = {"label": gold, "stratum": self._templates.text("stratum", values)}
-            return ", ".join(f"{what} {one!r}" for what, one in found.items() if one is not None)
+            return ", ".join(
+                f"{what} {value!r}" for what, value in found.items() if value is not None
+            )
         return ""
 
     def _candidates(self, values: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
@@ -145,7 +147,7 @@ class Recipe:
                 f"no usable label (`gold` gives {gold!r:.200} {what}): the labels of this split are hidden, "
                 f"or {self.key}.gold reads the wrong field; use a split with labels"
             )
-        return [{"choice": one, "index": index} for index, one in enumerate(choices)], gold
+        return [{"choice": choice, "index": n} for n, choice in enumerate(choices)], gold
 
 
 def read_questions(

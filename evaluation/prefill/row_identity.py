@@ -41,8 +41,8 @@ def row_identity(row: Mapping[str, Any]) -> str:
 def warn_of_sorted(place: str, used: Counter[str], others: Counter[str]) -> None:
     """Warn where rows beyond the limit have labels that none of the used ones has: the split is sorted."""
     total = used.total() + others.total()
-    expected = {one: n * used.total() / total for one, n in others.items() if one not in used}
-    absent = [one for one, number in expected.items() if one and number >= _EXPECTED]
+    expected = {label: n * used.total() / total for label, n in others.items() if label not in used}
+    absent = [label for label, number in expected.items() if label and number >= _EXPECTED]
     if absent:
         log.warning(
             "%s: none of the first %d of %d rows has %s, so the split seems to be sorted; raise `limit`, or "

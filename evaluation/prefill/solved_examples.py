@@ -85,7 +85,9 @@ class SolvedExamples(Generic[Shown]):
         """
         chosen: list[Shown] = []
         is_among = False
-        fitting = (one for one in map(self._solved, self._places()) if one.shared == shared)
+        fitting = (
+            example for example in map(self._solved, self._places()) if example.shared == shared
+        )
         while len(chosen) < self._number and (example := next(fitting, None)) is not None:
             if example.identities & identities:
                 is_among = True

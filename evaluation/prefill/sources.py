@@ -149,7 +149,11 @@ def provided_state(
 def item_state(item: Item, settings: Config, known: Any) -> list[dict[str, Any]]:
     """Return the state that an item's sources have now; `known` is the stored one."""
     if isinstance(item, ProviderChoices | ProviderTask):
-        read = [one["read"] for one in known or () if isinstance(one, dict) and "read" in one]
+        read = [
+            record["read"]
+            for record in known or ()
+            if isinstance(record, dict) and "read" in record
+        ]
         return provided_state(read, settings.mirrors)
     return state_of([*chain(*locate_item(item, settings))])
 

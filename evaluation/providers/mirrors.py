@@ -93,7 +93,7 @@ def check_parts(files: Iterable[Path], *, may_lack: bool = False) -> None:
         groups[path.parent, _PART.sub("", _stem(path))].append(path)
     for (folder, name), paths in groups.items():
         found = [_PART.search(_stem(path)) for path in paths]
-        parts = [(int(one[1]), int(one[2])) for one in found if one]
+        parts = [(int(name[1]), int(name[2])) for name in found if name]
         totals = {total for _, total in parts}
         if len(totals) > 1 or len(set(parts)) < len(paths) > 1:
             raise SourceError(
@@ -163,7 +163,7 @@ def _named(folder: Path, files: list[Path], split: str) -> list[Path]:
             f"{folder}: it is not clear which of {names} are the split {split!r}; name them (`data_files`)"
         )
     # As on the hub, files that name no split at all are the training split.
-    is_unnamed = not any(_names(stem, one) for stem in stems.values() for one in _SPLITS)
+    is_unnamed = not any(_names(stem, name) for stem in stems.values() for name in _SPLITS)
     return files if split == "train" and is_unnamed else list(named)
 
 

@@ -91,7 +91,7 @@ def verdict_of(metric: str, outcome: CaseOutcome, completion: str) -> Verdict:
         return Verdict(credit=None, reason=outcome.reason)
     value = outcome.scores.get(metric)
     parts: list[Any] = value if isinstance(value, list) else [value]
-    if not parts or not all(isinstance(one, int | float) and 0 <= one <= 1 for one in parts):
+    if not parts or not all(isinstance(part, int | float) and 0 <= part <= 1 for part in parts):
         shown = shortened(str(value), 60)
         return Verdict(
             credit=None, reason=f"{metric} is {shown}, which is not a credit from 0 to 1"

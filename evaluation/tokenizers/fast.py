@@ -51,7 +51,9 @@ class FastTokenizer(LoadedTokenizer):
         """Return the tokens of documents, in which special tokens are ordinary text."""
         self.backend.encode_special_tokens = True
         try:
-            return [EncodedText(one.ids, one.offsets) for one in self._encoded(texts)]
+            return [
+                EncodedText(encoding.ids, encoding.offsets) for encoding in self._encoded(texts)
+            ]
         finally:
             self.backend.encode_special_tokens = False
 
@@ -100,7 +102,11 @@ def _kinds(decoder: dict[str, Any] | None) -> list[str]:
     if decoder is None:
         return []
     inner = decoder.get("decoders") if decoder.get("type") == "Sequence" else None
-    return [kind for one in inner for kind in _kinds(one)] if inner else [str(decoder.get("type"))]
+    return (
+        [kind for inner_part in inner for kind in _kinds(inner_part)]
+        if inner
+        else [str(decoder.get("type"))]
+    )
 
 
 def _is_character(data: bytes) -> bool:

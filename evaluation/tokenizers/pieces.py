@@ -30,8 +30,8 @@ class PieceTokenizer(LoadedTokenizer):
     def __init__(self, path: Path) -> None:
         config = read_table(path.parent / CONFIG)
         self.model = model = _opened(path)
-        own = zip(_SPECIAL, (model.bos_id(), model.eos_id(), model.unk_id()), strict=True)
-        special = {key: model.id_to_piece(number) for key, number in own if number >= 0}
+        numbers = zip(_SPECIAL, (model.bos_id(), model.eos_id(), model.unk_id()), strict=True)
+        special = {key: model.id_to_piece(number) for key, number in numbers if number >= 0}
         self.special = special | {key: _text(config[key]) for key in _SPECIAL if config.get(key)}
         file = path.with_name("chat_template.jinja")
         template = file.read_text(encoding="utf-8") if file.exists() else None
@@ -101,7 +101,7 @@ def _text(token: Any) -> str:
 def _check(tokenizer: PieceTokenizer, path: Path, config: dict[str, Any]) -> None:
     """Refuse what a SentencePiece model alone does not decide."""
     name, special = config.get("tokenizer_class"), tokenizer.special.values()
-    added = [_text(one) for one in (config.get("added_tokens_decoder") or {}).values()]
+    added = [_text(token) for token in (config.get("added_tokens_decoder") or {}).values()]
     for key in ("additional_special_tokens", "extra_special_tokens"):
         added += map(_text, config.get(key) or ())
     added += read_table(path.with_name("added_tokens.json"))

@@ -106,7 +106,7 @@ def _plain(value: Any) -> Any:
     """Return numbers in JSON's types; anything else as the name of its type, which is not a score."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(part) for part in value]
     return float(value) if isinstance(value, int | float) else f"<{type(value).__name__}>"
 
 

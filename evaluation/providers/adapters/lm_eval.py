@@ -77,11 +77,11 @@ def _load(request: Line, prepare: Any) -> dict[str, Any]:
 
 def _check(name: str, config: Mapping[str, Any]) -> None:
     """Raise RefusedTask for a task that is not supported, by the keys of its description."""
-    steps = [step for one in config.get("filter_list") or [] for step in one["filter"]]
+    steps = [step for asked in config.get("filter_list") or [] for step in asked["filter"]]
     refused = [why for key, why in _REFUSED.items() if config.get(key)]
     if config.get("output_type") in ("loglikelihood", "loglikelihood_rolling"):
         refused.append("it measures the likelihood of one given text")
-    if any(one.get("hf_evaluate") for one in config.get("metric_list") or []):
+    if any(asked.get("hf_evaluate") for asked in config.get("metric_list") or []):
         refused.append(_FETCHED)
     if any(step["function"] in ("majority_vote", "take_first_k") for step in steps):
         refused.append("its metric judges several samples of a prompt together")
@@ -182,7 +182,7 @@ def _choices(task: Any, doc: Any) -> Line:
     shots, prefix = task.config.num_fewshot or 0, task.doc_to_prefix(doc)
     context = task.fewshot_context(doc, num_fewshot=shots, gen_prefix=prefix)
     requests = task.construct_requests(doc=doc, ctx=context, metadata=("", 0, 1))
-    pairs, count = [list(one.arguments[:2]) for one in requests], len(task.doc_to_choice(doc))
+    pairs, count = [list(asked.arguments[:2]) for asked in requests], len(task.doc_to_choice(doc))
     return {
         "choices": pairs[:count],
         "unconditional": pairs[count:] or None,
@@ -213,9 +213,9 @@ def _gold(task: Any, doc: Any) -> str | None:
 
 def _info(tasks: Mapping[str, Any]) -> Line:
     kwargs = {name: task.config.generation_kwargs or {} for name, task in tasks.items()}
-    limits = [most for one in kwargs.values() if (most := one.get("max_gen_toks")) is not None]
+    limits = [most for asked in kwargs.values() if (most := asked.get("max_gen_toks")) is not None]
     return {
-        "stop": common_stop({name: _stops(one.get("until")) for name, one in kwargs.items()}),
+        "stop": common_stop({name: _stops(asked.get("until")) for name, asked in kwargs.items()}),
         "max_new_tokens": max(limits, default=None),
         "num_fewshot": {name: task.config.num_fewshot or 0 for name, task in tasks.items()},
         "metrics": {
