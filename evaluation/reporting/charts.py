@@ -74,12 +74,7 @@ def items_of(rows: pd.DataFrame) -> list[str]:
 
 
 def curves(
-    data: Data,
-    kind: Kind,
-    items: Sequence[str],
-    *,
-    x: str = "step",
-    borders: Sequence[float] = (),
+    data: Data, kind: Kind, items: Sequence[str], *, x: str = "step", borders: Sequence[float] = ()
 ) -> Drawn:
     """Draw a metric over checkpoints, a panel an item.
 
@@ -117,12 +112,7 @@ def curves(
         layers += [upright.encode(x=alt.datum(float(at))) for at in borders]
     else:
         layers.append(_levels(base, "bridge", [5, 3], kind))
-    panels = alt.Facet(
-        "item:N", sort=[*items], title=None, header=alt.Header(labelFontWeight="bold")
-    )
-    drawn = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
-    faceted: Drawn = drawn.facet(panels, columns=ACROSS).resolve_scale(y="independent")
-    return faceted.transform_filter(_of(kind))
+    return _panels(alt.layer(*layers), items).transform_filter(_of(kind))
 
 
 def _levels(base: alt.Chart, role: str, dash: list[float], kind: Kind) -> alt.Chart:
@@ -146,12 +136,7 @@ def positions(data: Data, items: Sequence[str]) -> Drawn:
             tooltip=["item:N", "checkpoint:N", "position:Q", "value:Q"],
         )
     )
-    panels = alt.Facet(
-        "item:N", sort=[*items], title=None, header=alt.Header(labelFontWeight="bold")
-    )
-    drawn: Drawn = lines.properties(width=WIDTH, height=HEIGHT).facet(panels, columns=ACROSS)
-    apart: Drawn = drawn.resolve_scale(y="independent")
-    return apart
+    return _panels(lines, items)
 
 
 def forest(
@@ -240,6 +225,14 @@ def nothing(text: str) -> alt.Chart:
 def write_svg(path: Path, chart: Drawn) -> None:
     """Write a chart as SVG, with text as text."""
     write_text(path, vl_convert.vegalite_to_svg(chart.to_dict()))
+
+
+def _panels(chart: Any, items: Sequence[str]) -> Drawn:
+    header = alt.Header(labelFontWeight="bold")
+    by_item = alt.Facet("item:N", sort=[*items], title=None, header=header)
+    sized = chart.properties(width=WIDTH, height=HEIGHT)
+    drawn: Drawn = sized.facet(by_item, columns=ACROSS).resolve_scale(y="independent")
+    return drawn
 
 
 def _rows(items: Sequence[str]) -> alt.Y:

@@ -2,74 +2,59 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from evaluation.reporting.judged_stage import JudgedStage
 from evaluation.settings.tiers import TIERS
 
-Row = dict[str, str]
 
-
-def provenance_rows(stage: JudgedStage) -> list[Row]:
+def provenance_rows(stage: JudgedStage) -> list[dict[str, Any]]:
     """Return a row for each tier and each set of checkpoints that were scored alike."""
-    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
-    seconds: dict[tuple[tuple[str, str], ...], float] = {}
-    for name, folder in _folders(stage):
-        for tier in stage.plan.tiers:
-            header = _header(folder / TIERS[tier].summary_file)
-            if header:
-                key = tuple({"tier": tier, **_about(header)}.items())
-                alike.setdefault(key, []).append(name)
-                seconds[key] = seconds.get(key, 0.0) + (header.get("seconds") or 0.0)
-    return [
-        {
-            "stage": stage.plan.name,
-            "checkpoints": ", ".join(names),
-            **dict(key),
-            "seconds": f"{seconds[key]:.0f}",
-        }
-        for key, names in alike.items()
-    ]
+    rows = pd.DataFrame(_headers(stage))
+    if not len(rows):
+        return []
+    alike = [name for name in rows.columns if name not in ("checkpoints", "seconds")]
+    joined = rows.groupby(alike, sort=False, as_index=False).agg(
+        checkpoints=("checkpoints", ", ".join), seconds=("seconds", "sum")
+    )
+    found: list[dict[str, Any]] = joined.round(1).to_dict("records")
+    return found
 
 
-def _folders(stage: JudgedStage) -> Iterator[tuple[str, Path]]:
-    for step in stage.steps:
-        yield str(step), stage.plan.step_folder(step)
+def _headers(stage: JudgedStage) -> Iterator[dict[str, Any]]:
+    """Yield what each file says; what is missing or damaged is named elsewhere."""
+    sides = [(str(step), stage.plan.step_folder(step)) for step in stage.steps]
     if stage.plan.stage.bridge is not None:
-        yield f"bridge ({stage.against})", stage.plan.bridge_folder
+        sides.append((f"bridge ({stage.against})", stage.plan.bridge_folder))
+    for name, folder in sides:
+        for tier in stage.plan.tiers:
+            try:
+                header = json.loads((folder / TIERS[tier].summary_file).read_text())
+                yield {
+                    "stage": stage.plan.name,
+                    "tier": tier,
+                    **_about(header),
+                    "checkpoints": name,
+                }
+            except (OSError, ValueError, AttributeError):
+                continue
 
 
-def _header(path: Path) -> dict[str, Any] | None:
-    try:
-        header: dict[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError):  # what is missing or damaged is named at the top
-        return None
-    return header
-
-
-def _about(header: dict[str, Any]) -> dict[str, str]:
-    packages = header.get("packages") or {}
-    items = header.get("items")
-    tokenizer = header.get("tokenizer") or {}
-    entries = header.get("generation_tasks", {}).values()
-    engines = dict.fromkeys(_engine(entry["engine"]) for entry in entries if entry.get("engine"))
+def _about(header: dict[str, Any]) -> dict[str, Any]:
+    items, tokenizer = header.get("items"), header.get("tokenizer") or {}
+    tasks = header.get("generation_tasks", {}).values()
+    engines = [task["engine"] for task in tasks if task.get("engine")]
+    versions = {name: " and ".join(of) for name, of in (header.get("packages") or {}).items()}
+    versions |= {one["name"]: f"imported from {one.get('imported')}" for one in engines}
     return {
-        "items": f"{items['used']} of {items['asked']}"
-        if isinstance(items, dict)
-        else str(items or "–"),
-        "protocol": str(header.get("protocol")),
-        "device": str(header.get("gpu") or header.get("device") or "–"),
-        "numbers": str(header.get("dtype") or "–"),
-        "window": str(header.get("sequence_length")),
+        "items": f"{items['used']} of {items['asked']}" if isinstance(items, dict) else str(items),
+        "protocol": header.get("protocol", ""),
+        "device": header.get("gpu") or header.get("device") or "",
+        "numbers": header.get("dtype") or "",
+        "window": header.get("sequence_length", 0),
         "tokenizer": f"{tokenizer.get('name')} ({str(tokenizer.get('fingerprint'))[:8]})",
-        "packages": ", ".join(
-            [*engines, *(f"{name} {' and '.join(of)}" for name, of in packages.items())]
-        ),
+        "packages": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        "seconds": header.get("seconds") or 0.0,
     }
-
-
-def _engine(engine: dict[str, Any]) -> str:
-    """Name another engine that wrote completions, and the file that they were read from."""
-    name = " ".join(filter(None, (engine["name"], engine.get("version"))))
-    return name + (f", imported from {engine['imported']}" if engine.get("imported") else "")

@@ -6,7 +6,6 @@ is; items that must not be compared have no line. Nothing is paired with publish
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -18,7 +17,10 @@ from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import Results, read_folder, tiers_in
 from evaluation.settings.config import Config
 
-Row = dict[str, Any]
+Row = tuple[str, str, str, str, float]
+"""Name of the model, tier, item, metric and value."""
+
+COLUMNS = ["checkpoint", "tier", "item", "metric", "value"]
 
 
 def with_references(
@@ -29,38 +31,28 @@ def with_references(
     Args:
         folder: Results of a checkpoint of the stage, with which references are compared.
     """
-    rows: list[Row] = []
-    notes: list[str] = []
+    rows, notes = list[Row](), list[str]()
     for name, published in config.references.items():
         notes.append(f"{name} (published): {published.source}; nothing is paired with it")
-        about = {
-            "checkpoint": f"{name} (published)",
-            "tier": published.tier,
-            "metric": published.measured,
-        }
-        rows += [
-            {**about, "item": item, "value": value} for item, value in published.scores.items()
-        ]
+        for item, score in published.scores.items():
+            row = published.tier, item, published.measured, score
+            rows.append((f"{name} (published)", *row))
     for name, run in config.runs.items():
         if folder is not None and tiers_in(Path(run.path)):
             try:
-                for tier, own in _comparable(
-                    name, read_folder(folder), read_folder(Path(run.path))
-                ):
-                    rows += own
-                    notes += [] if own else [f"{name} has no line in {tier}: it is not comparable"]
+                rows += _comparable(name, read_folder(folder), read_folder(Path(run.path)), notes)
             except EvaluationError as error:
                 notes.append(f"{name} has no line: {error}")
     known = set(zip(frame["tier"], frame["item"], frame["metric"], strict=True))
-    drawn = [row for row in rows if (row["tier"], row["item"], row["metric"]) in known]
-    if not drawn:
+    drawn = pd.DataFrame([row for row in rows if row[1:4] in known], columns=COLUMNS)
+    if not len(drawn):
         return frame, notes
-    more = pd.DataFrame(drawn).assign(role="reference").reindex(columns=frame.columns)
+    more = drawn.assign(role="reference").reindex(columns=frame.columns)
     return pd.concat([frame.astype(object), more.astype(object)], ignore_index=True), notes
 
 
-def _comparable(name: str, ours: Results, theirs: Results) -> Iterator[tuple[str, list[Row]]]:
-    """Yield a reference's values of each tier that are comparable; of means those over the same items."""
+def _comparable(name: str, ours: Results, theirs: Results, notes: list[str]) -> Iterator[Row]:
+    """Yield a reference's values that are comparable; of means those over the same items."""
     values = values_of(theirs)
     for tier in (tier for tier in ours.tiers if tier in theirs.tiers):
         mine, other = ours.tiers[tier], theirs.tiers[tier]
@@ -70,20 +62,10 @@ def _comparable(name: str, ours: Results, theirs: Results) -> Iterator[tuple[str
         differ = mine.file.tokenizer.identity != other.file.tokenizer.identity
         try:
             compare(*pair.results, across_tokenizers=differ)
-        except EvaluationError:
-            shown = set()
-        yield (
-            tier,
-            [
-                {
-                    "checkpoint": name,
-                    "tier": tier,
-                    "item": v.item,
-                    "metric": v.metric,
-                    "value": v.value,
-                }
-                for v in values
-                if v.tier == tier and v.item in shown
-                if not differ or mine.tier.metric(v.metric).is_free_of_tokens
-            ],
-        )
+        except EvaluationError as error:
+            notes.append(f"{name} has no line in {tier}: {error}")
+            continue
+        for value in values:
+            is_shown = value.tier == tier and value.item in shown
+            if is_shown and (not differ or mine.tier.metric(value.metric).is_free_of_tokens):
+                yield name, value.tier, value.item, value.metric, value.value
