@@ -107,5 +107,5 @@ def test_with_the_engine_and_snakemake(watched: Watched) -> None:
     assert "stage1 step 10: evaluated" in said
     results = watched.world.results("stage1")
     assert (results / "by_checkpoint" / "step_10" / "tier2_ppl.json").is_file()
-    assert "step 20: tier2_ppl.json" in (results / "report.html").read_text()
+    assert "tier2_ppl.json missing: step 20" in (results / "report.html").read_text()
     assert watched.world.results("report.html").is_file()

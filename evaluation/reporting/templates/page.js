@@ -23,8 +23,9 @@ const drawn = Object.entries(embedded.specs).map(([id, spec]) =>
     actions: { export: true, source: false, compiled: false, editor: false },
   }));
 
-const SHOWN = ["checkpoint", "tier", "item", "value", "low", "high", "n", "delta", "delta_low",
-  "delta_high", "p_holm", "mde", "flag"];
+const HIDDEN = ["step", "role", "metric", "higher_is_better", "chance", "total"];
+if (data.table.every((row) => row.stage === data.table[0].stage)) HIDDEN.push("stage");
+const SHOWN = Object.keys(embedded.data.table).filter((name) => !HIDDEN.includes(name));
 const MOST = 300;
 const rows = data.table.map((row) => ({
   row, text: SHOWN.map((name) => row[name] ?? "").join(" ").toLowerCase(),
