@@ -1,21 +1,25 @@
 """Tier2 slices: text of a source, packed into blocks of tokens."""
 
-import itertools
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from evaluation.errors import ConfigError, SourceError, kind_of, no_such
+from evaluation.errors import ConfigError, SourceError, kind_of
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
 from evaluation.prefill.entries import counted, is_current, new_entry, write_meta
-from evaluation.prefill.files import DatasetRow
 from evaluation.prefill.packing import Packed, encode_documents, pack, smallest_dtype
 from evaluation.prefill.sources import ResolvedSplit, describe, item_state, locate_item, state_of
-from evaluation.prefill.templates import at_row, check_unicode, compile_template, values_of
+from evaluation.prefill.templates import (
+    at_row,
+    check_unicode,
+    compile_expression,
+    compile_template,
+    values_of,
+)
 from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
@@ -109,36 +113,16 @@ def _check_filled(packed: Packed, item: Slice, place: str, length: int) -> None:
 
 
 def _documents(split: ResolvedSplit, item: Slice, name: str, count: Counter[str]) -> Iterator[str]:
-    """Return the texts of a slice, without skipped and empty ones."""
-    rows = enumerate(split.rows())
-    for _ in itertools.islice(rows, item.skip_documents):
-        count["skipped"] += 1
-    return _texts(rows, _text_of(item, name), f"slice {name}: {split}", count)
-
-
-def _text_of(item: Slice, name: str) -> Callable[[DatasetRow], Any]:
-    """Return a function that makes a row's text."""
-    if "{{" in item.text or "{%" in item.text:
-        template = compile_template(f"slices.{name}.text", item.text)
-        return lambda row: template(values_of(row))
-
-    def field(row: DatasetRow) -> Any:
-        if item.text not in row:
-            raise SourceError(f"slices.{name}.text: {no_such('field', item.text, row)[:600]}")
-        return row[item.text]
-
-    return field
-
-
-def _texts(
-    rows: Iterator[tuple[int, DatasetRow]],
-    text_of: Callable[[DatasetRow], Any],
-    where: str,
-    count: Counter[str],
-) -> Iterator[str]:
-    for number, row in rows:
-        with at_row(f"{where}, row {number}"):
-            text = "" if (value := text_of(row)) is None else value
+    """Yield the texts of a slice, without skipped and empty ones."""
+    key, is_template = f"slices.{name}.text", "{{" in item.text or "{%" in item.text
+    field = f"row[{item.text!r}]"
+    text_of = compile_template(key, item.text) if is_template else compile_expression(key, field)
+    for number, row in enumerate(split.rows()):
+        if number < item.skip_documents:
+            count["skipped"] += 1
+            continue
+        with at_row(f"slice {name}: {split}, row {number}"):
+            text = "" if (value := text_of(values_of(row))) is None else value
             if not isinstance(text, str):
                 what = f"the text is {kind_of(text)}, not text"
                 raise SourceError(f"{what}; set `text` to a template that makes it one")

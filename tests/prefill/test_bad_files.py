@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.errors import SourceError
-from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.files import read_rows
 from tests.bad_input.mutations import damaged
-from tests.prefill.plans import make_plan
 
 
 def lines(*rows: Any) -> bytes:
@@ -23,21 +21,6 @@ def lines(*rows: Any) -> bytes:
 
 
 GOOD = {"text": "a fox", "question": "Who?", "choices": ["a fox", "a dog"], "label": 1}
-
-
-def make_task(tmp_path: Path, tokenizer: Path, data: Path) -> None:
-    task = {"choices": "choices", "gold": "label", "context": "{{ question }}"}
-    tasks = {"t": task | {"files": (str(data),)}}
-    prefill_task(make_plan(tmp_path / "c", tokenizer, tasks=tasks, sequence_length=64), "t")
-
-
-def test_binary_columns_of_a_task(tmp_path: Path, fast_folder: Path) -> None:
-    row = GOOD | {"question": b"Who?", "unused": b"\xff"}
-    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")
-    with pytest.raises(SourceError, match=r"t/0: tasks\.t\.context: .* is binary data; write"):
-        make_task(tmp_path, fast_folder, tmp_path / "a.parquet")
-    pq.write_table(pa.Table.from_pylist([row | {"question": "Who?"}]), tmp_path / "a.parquet")
-    make_task(tmp_path, fast_folder, tmp_path / "a.parquet")
 
 
 def parquet_bytes(tmp_path: Path) -> bytes:

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import PreTrainedTokenizerFast
 
 from evaluation import errors
-from evaluation.errors import SourceError
 from evaluation.prefill.caches import SliceCache, read_slice
 from evaluation.prefill.slices import prefill_slice
 from evaluation.settings.plan import StagePlan
@@ -78,14 +76,6 @@ def test_what_makes_no_slice_is_named(
 ) -> None:
     with pytest.raises(getattr(errors, error), match=message):
         prefill_slice(plan_for(data, fast_folder, **keys), "s")
-
-
-def test_no_bos_to_prepend(data: Path, tmp_path: Path, fast_folder: Path) -> None:
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(fast_folder)
-    tokenizer.bos_token = None
-    tokenizer.save_pretrained(tmp_path / "none")
-    with pytest.raises(SourceError, match="has no BOS token"):
-        prefill_slice(plan_for(data, tmp_path / "none", prepend_bos=True), "s")
 
 
 def _prefill_at_once(plan: StagePlan, barrier: object) -> None:

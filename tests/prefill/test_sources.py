@@ -233,9 +233,7 @@ def test_rows_are_those_of_the_commit_that_is_recorded(hub: list[dict[str, Any]]
     ("error", "message"),
     [
         (DatasetNotFoundError("Dataset 'a/b' is a gated dataset on the Hub."), "it is gated"),
-        (DatasetNotFoundError("Dataset 'a/b' doesn't exist"), "it is not on the hub"),
         (ConnectionError("Couldn't reach 'a/b' on the Hub"), r"mirrors: \{a/b: …\}"),
-        (RuntimeError("Dataset scripts are no longer supported, but found b.py"), "refs/convert"),
         (ValueError("BuilderConfig 'c' not found. Available: ['d']"), r"Available: \['d'\]"),
     ],
 )

@@ -9,8 +9,6 @@ import pytest
 
 from evaluation import errors
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.dependencies.making import make
-from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.prefill.caches import read_prompts
 from evaluation.settings.plan import StagePlan
 from tests.providers.conftest import Installed, evaluated
@@ -88,15 +86,6 @@ def test_verdicts_are_kept_and_asked_once(change: Change, tmp_path: Path) -> Non
     assert again["primary"] == "shares"
     assert again["verifiers"] == first["verifiers"]
     assert count.read_text() == "once\n"
-
-
-def test_verdicts_that_fail_stop_the_step_and_say_why(change: Change) -> None:
-    plan = change(TASK)
-    change(TASK, prefill=False, version="0.4.9")
-    subject = step_subject(plan, 5)
-    assert make(SCORE, subject).error is None
-    collected = make(COLLECT, subject)
-    assert "lm_eval 0.4.9, but 0.4.13 is required" in str(collected.error)
 
 
 @pytest.mark.parametrize(("task", "does", "error", "said"), cases("providers/refused", "tasks"))
