@@ -77,7 +77,10 @@ class PromptRecipe:
             raise SourceError(f"{self.key}.prompt writes nothing for this row")
         expressions = templates.expressions
         document = {name: expressions[f"document.{name}"](values) for name in self.task.document}
-        _check_json(f"{self.key}.document", document)
+        try:
+            json.dumps(document, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise SourceError(f"{self.key}.document: not what JSON can hold ({error})") from None
         return TaskPrompt(
             id=texts.get("id") or f"{self._name}/{number}",
             turns=self._turns(texts, shots),
@@ -124,22 +127,18 @@ class PromptRecipe:
         return (*turns, Message(role="user", content=questions[-1]))
 
 
-def _check_json(key: str, document: Mapping[str, Any]) -> None:
-    try:
-        json.dumps(document, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SourceError(
-            f"{key}: not what JSON can hold ({error}); write numbers, texts and lists"
-        ) from None
-
-
 def read_task_prompts(
     name: str, task: GenerationTask, splits: Sequence[ResolvedSplit]
 ) -> TaskPrompts:
     """Return the prompts of a task's rows; a second split has its solved examples."""
     recipe, counts = PromptRecipe(name, task), Counter[str]()
     rows, rest = splits[0].first(task.limit)
-    examples = _solved_examples(recipe, splits, counts)
+    examples: SolvedExamples[Shot] | None = None
+    if task.num_fewshot:
+        if not task.fewshot_examples:
+            check_split(recipe.key, task, splits[1])
+        given = task.fewshot_examples or splits[1].rows()
+        examples = SolvedExamples(recipe, task, given, counts)
     prompts: dict[str, TaskPrompt] = {}
     for number, row in enumerate(rows):
         with at_row(f"{splits[0]}: row {number}"):
@@ -159,14 +158,3 @@ def read_task_prompts(
         warn_of_sorted(f"{recipe.key}: {splits[0]}", Counter(map(recipe.label, rows)), others)
     total = len(rows) + others.total()
     return TaskPrompts(list(prompts.values()), total, task.max_new_tokens, counts)
-
-
-def _solved_examples(
-    recipe: PromptRecipe, splits: Sequence[ResolvedSplit], counts: Counter[str]
-) -> SolvedExamples[Shot] | None:
-    task, rows = recipe.task, recipe.task.fewshot_examples
-    if not task.num_fewshot:
-        return None
-    if not rows:
-        check_split(recipe.key, task, splits[1])
-    return SolvedExamples(recipe, task, rows or splits[1].rows(), counts)
