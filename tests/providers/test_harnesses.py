@@ -4,8 +4,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import SourceError
@@ -22,14 +20,6 @@ DATASETS = {
     "openai/gsm8k": "gsm8k",
     "HuggingFaceH4/MATH-500": "MATH-500",
 }
-GPQA = [
-    {
-        "Question": f"What is {number} + {number}?",
-        "Correct Answer": str(2 * number),
-        **{f"Incorrect Answer {n}": str(2 * number + n) for n in (1, 2, 3)},
-    }
-    for number in range(8)
-]
 
 
 def provider(name: str) -> Provider:
@@ -40,17 +30,9 @@ def provider(name: str) -> Provider:
 
 
 @pytest.fixture
-def mirrors(tmp_path: Path, shared: Path) -> dict[str, str]:
-    """Shared rows, and of one more dataset only the split whose rows are asked."""
-    path = tmp_path / "Idavidrein/gpqa/gpqa_diamond/train.parquet"
-    path.parent.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(GPQA), path)
+def mirrors(shared: Path) -> dict[str, str]:
     named = {name: str(shared / "data/generative" / at) for name, at in DATASETS.items()}
-    return {
-        "*": str(shared / "data"),
-        **named,
-        "Idavidrein/gpqa": str(tmp_path / "Idavidrein/gpqa"),
-    }
+    return {"*": str(shared / "data"), **named}
 
 
 def request(task: str, mirrors: dict[str, str], **asked: Any) -> dict[str, Any]:
@@ -97,17 +79,6 @@ def test_prompts_few_shot_and_as_a_chat(name: str, mirrors: dict[str, str]) -> N
         assert turns.messages is not None
         assert [turn.role for turn in turns.messages] == ["user", "assistant"] * 2 + ["user"]
         assert text.prompt.startswith(turns.messages[0].content)
-
-
-@pytest.mark.parametrize(
-    ("name", "task"), [("lm_eval", "gpqa_diamond_cot_zeroshot"), ("lighteval", "gpqa:diamond")]
-)
-def test_shuffled_choices_are_shuffled_alike(name: str, task: str, mirrors: dict[str, str]) -> None:
-    first, again = (prompts(name, task, mirrors, limit=8).documents for _ in range(2))
-    assert first == again
-    assert len({one.gold for one in first}) > 1  # they are shuffled
-    for one, row in zip(first, GPQA, strict=True):
-        assert row["Correct Answer"] in (one.prompt or "")
 
 
 @pytest.mark.parametrize(("name", "task", "said"), cases("providers/refused", "not_supported"))

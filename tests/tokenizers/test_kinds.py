@@ -99,7 +99,6 @@ def divided(
 def test_a_program_known_by_heart_is_read_as_it_was_written(
     kinds: dict[str, Path], kind: str
 ) -> None:
-    """Its text and its stop string, token by token, as generation sees them."""
     ours = loaded(kinds[kind])
     before, ids, text = divided(ours, PROMPT, f"{BODY}print(1)")
     stopping = stopping_with(ours, (), ("\nprint",))
