@@ -73,10 +73,9 @@ class TokenizedQuestion(Stored):
 
 
 class QuestionLine(Stored):
-    """The part of a question that grading reads; scores are stored under its `key`.
+    """The part of a question that grading reads: its scores' `key`, each candidate's tokens, chars and bytes.
 
-    `sizes` are each candidate's tokens, characters and bytes. By `question` and `row`, the same
-    question is recognised in other tasks (`row_identity`).
+    By `question` and `row`, the same question is recognised in other tasks (`row_identity`).
     """
 
     id: str
@@ -99,10 +98,7 @@ class Prompt(Stored):
 
 
 class DocumentLine(Stored):
-    """A line of docs.jsonl: a prompt's document for verifiers, and the groups that it belongs to.
-
-    By `question` and `row`, the same question is recognised in other tasks (`row_identity`).
-    """
+    """A line of docs.jsonl: a prompt's document for verifiers, its groups, and its identities."""
 
     id: str
     document: dict[str, Any]
@@ -117,11 +113,9 @@ Line = TypeVar("Line", bound=Stored)
 
 @dataclass(frozen=True)
 class SliceCache:
-    """A slice: `tokens` (blocks, sequence length), `block_bytes` (blocks,), and where documents start.
+    """A slice: `tokens` (blocks, sequence length), UTF-8 bytes of each block's tokens 1.. (`block_bytes`).
 
-    `block_bytes` counts the UTF-8 bytes of the scored tokens 1.. of each block. `document_starts` holds
-    ascending flat positions; `start_bytes` has the bytes of the tokens there, or is None in caches
-    without them.
+    `document_starts` holds ascending flat positions, `start_bytes` the bytes of the tokens there.
     """
 
     tokens: "torch.Tensor"

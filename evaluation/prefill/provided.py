@@ -75,15 +75,9 @@ def provided_questions(
         choices = (ranked.choices[ranked.right],) if is_gold else tuple(ranked.choices)
         contexts, candidates = zip(*choices, strict=True)
         alone = None if is_gold or ranked.unconditional is None else tuple(ranked.unconditional)
-        question = Question(
-            *(
-                ranked.id,
-                cluster,
-                ranked.part if has_parts else None,
-                0 if is_gold else ranked.right,
-            ),
-            *(choices, alone, is_gold, question_identity(contexts, () if is_gold else candidates)),
-        )
+        asked = question_identity(contexts, () if is_gold else candidates)
+        part, right = ranked.part if has_parts else None, 0 if is_gold else ranked.right
+        question = Question(ranked.id, cluster, part, right, choices, alone, is_gold, asked)
         questions.append(question)
     keep = {"version", "num_fewshot", "datasets"}
     reported = {"name": task.provider, **rendered.info.model_dump(include=keep)}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.files import DatasetRow
@@ -34,27 +34,18 @@ class SolvedExample(Generic[Shown]):
     shared: str = ""
 
 
-class Solver(Protocol):
-    """A task's templates, which make an example of a row; `key` is the task's."""
-
-    key: str
-
-    def solved(self, row: DatasetRow) -> SolvedExample[Any]:
-        """Return a row as a solved example."""
-        ...
-
-
 class SolvedExamples(Generic[Shown]):
     """The examples of a task: the first rows that are not the question, by the seed if it has one.
 
     Args:
+        recipe: The task's templates: its `key`, and `solved`, which makes an example of a row.
         rows: The rows that may become examples.
         counts: Counts `questions` that were an example themselves, and `fewer`, those without another.
     """
 
     def __init__(
         self,
-        recipe: Solver,
+        recipe: Any,
         task: Task | GenerationTask,
         rows: Iterable[DatasetRow],
         counts: Counter[str],

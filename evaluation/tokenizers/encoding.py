@@ -51,8 +51,5 @@ def encode_pairs(tokenizer: LoadedTokenizer, pairs: Sequence[tuple[str, str]]) -
     divided = [(context.rstrip(), context + continuation) for context, continuation in pairs]
     texts = list(dict.fromkeys(text for pair in divided for text in pair if text))
     ids = dict(zip(texts, tokenizer.encode(texts), strict=True)) | {"": []}
-    return [_divided(ids[alone], ids[whole]) for alone, whole in divided]
-
-
-def _divided(alone: list[int], whole: list[int]) -> EncodedPair:
-    return EncodedPair(alone, whole[len(alone) :], whole[: len(alone)] == alone)
+    encoded = [(ids[alone], ids[whole], len(ids[alone])) for alone, whole in divided]
+    return [EncodedPair(alone, whole[n:], whole[:n] == alone) for alone, whole, n in encoded]
