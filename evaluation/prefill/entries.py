@@ -77,13 +77,9 @@ def check_entry(folder: Path, definition: str) -> dict[str, Any]:
 def is_current(
     folder: Path, definition: str, state_now: Callable[[Any], Any] = lambda known: known
 ) -> bool:
-    """Return whether an undamaged entry has this definition and was made from what there is now.
+    """Return whether an undamaged entry has this definition and state; if so, update its record.
 
-    If so, its record is brought up to date.
-
-    Args:
-        state_now: Takes the stored state of the entry's sources and returns that of today
-            (`sources.item_state`). By default they are not looked at.
+    `state_now` takes the stored state of its sources and returns that of today (`sources.item_state`).
     """
     try:
         meta = check_entry(folder, definition)
@@ -115,11 +111,7 @@ def new_entry(folder: Path) -> Iterator[Path]:
 
 
 def write_meta(building: Path, meta: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Write meta.json as the last file of an entry, with the named files' checksums and its own.
-
-    Args:
-        meta: Content of the file besides checksums; must have `definition`.
-    """
+    """Write meta.json as the last file of an entry, with the named files' checksums and its own."""
     for name in names:
         with open(building / name, "rb+") as file:
             os.fsync(file.fileno())

@@ -23,9 +23,7 @@ _EXPECTED = 10
 def question_identity(contexts: Collection[str], candidates: Collection[str] = ()) -> str:
     """Return the identity of a rendered question, whatever the order of candidates and its white space.
 
-    Args:
-        contexts: What a model reads before each candidate, without description and solved examples.
-        candidates: The candidates to be ranked; none for a question that is answered freely.
+    Contexts are without description and solved examples; there are candidates where they are ranked.
     """
     parts = (sorted({" ".join(text.split()) for text in texts}) for texts in (contexts, candidates))
     return fingerprint(list(parts))

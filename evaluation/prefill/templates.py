@@ -140,13 +140,7 @@ def _guarded(key: str, source: str, kind: str, compiled: Callable[[], Render]) -
 
 
 class RowTemplates:
-    """The templates of a task, applied to each row after the variables of `let`.
-
-    Args:
-        key: The task's key in the suite, with its section, for messages.
-        texts: Templates by name; None: the task does not have it.
-        expressions: Expressions by name; None: the task does not have it.
-    """
+    """The templates and expressions of a task by name, applied to each row after the variables of `let`."""
 
     def __init__(
         self,
@@ -171,10 +165,7 @@ class RowTemplates:
         return values
 
     def text(self, name: str, values: Mapping[str, Any]) -> str | None:
-        """Return a template's text, checked to be valid Unicode; None if there is no such template.
-
-        `values` are those that `values` returned, and more if the template needs them.
-        """
+        """Return a template's text, checked to be valid Unicode; None if there is no such template."""
         if name not in self.texts:
             return None
         text = str(self.texts[name](values))
