@@ -24,10 +24,7 @@ def load_tokenizer(
 ) -> LoadedTokenizer:
     """Load a tokenizer from a folder, or download its files from the hub.
 
-    Args:
-        name_or_folder: Hub id, or folder.
-        use_fast: Whether tokenizer.json is read where there is one; otherwise the SentencePiece model.
-        revision: The hub's revision; None: `main`.
+    With `use_fast`, tokenizer.json is read where there is one; otherwise the SentencePiece model.
     """
     name = str(name_or_folder)
     with _one_sentence(name):
