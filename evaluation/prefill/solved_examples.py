@@ -65,7 +65,8 @@ class SolvedExamples(Generic[Shown]):
         @cache
         def solved(place: int) -> SolvedExample[Shown]:
             with at_row(f"{recipe.key}: solved example {place}"):
-                return recipe.solved(self._rows[place])
+                found: SolvedExample[Shown] = recipe.solved(self._rows[place])
+            return found
 
         self._solved = solved
 
