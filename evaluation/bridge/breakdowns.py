@@ -20,8 +20,8 @@ from evaluation.errors import BridgeError
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.positions import bins_of
 from evaluation.metrics.variance import Floats
-from evaluation.results.kinds import Units
 from evaluation.results.read import Results
+from evaluation.results.units import Units
 
 
 class BinValue(NamedTuple):

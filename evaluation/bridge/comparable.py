@@ -6,9 +6,8 @@ from typing import Any
 
 from evaluation.bridge.pairing import AGAIN, Pair
 from evaluation.errors import BridgeError, first_few
-from evaluation.results.kinds import Item
-from evaluation.results.read import Results, TierResults
-from evaluation.results.verified_files import GenerationEntry
+from evaluation.results.read import Item, Results, TierResults
+from evaluation.results.tier_files import GenerationEntry
 
 _OF_TOKENS = ("data", "prompts")
 """Checksums of data that holds token ids, which differs with the tokenizer."""

@@ -31,8 +31,7 @@ from evaluation.bridge.paired import estimate_of, level_of, paired_of
 from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
 from evaluation.errors import BridgeError
 from evaluation.metrics.layout import Grouping, numbered
-from evaluation.results.kinds import Item
-from evaluation.results.read import Results
+from evaluation.results.read import Item, Results
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import Tier
 

@@ -16,7 +16,7 @@ from evaluation.bridge.exact_tests import PairCounts, mcnemar
 from evaluation.metrics.layout import Grouping
 from evaluation.metrics.ratios import Ratio
 from evaluation.metrics.variance import Spread, interval, ratio_influence, spread
-from evaluation.results.kinds import Item
+from evaluation.results.read import Item
 from evaluation.settings.metric import Metric
 
 FEW = 25

@@ -9,8 +9,7 @@ import numpy as np
 
 from evaluation.errors import BridgeError
 from evaluation.metrics.variance import Floats
-from evaluation.results.kinds import Item
-from evaluation.results.read import Results, TierResults
+from evaluation.results.read import Item, Results, TierResults
 from evaluation.settings.tiers import Tier
 
 AGAIN = "score both sides again with the same version and settings"

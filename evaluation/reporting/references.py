@@ -14,7 +14,8 @@ from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import EvaluationError
 from evaluation.reporting.tables.values import values_of
-from evaluation.results.read import Results, read_folder, tiers_in
+from evaluation.results.read import Results, read_folder
+from evaluation.results.tier_files import tiers_in
 from evaluation.settings.config import Config
 
 Row = tuple[str, str, str, str, float]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluation.errors import CacheError, ResultsError
-from evaluation.metrics.accuracy import candidate_scores
+from evaluation.metrics.measures import candidate_scores
 from evaluation.prefill.entries import META, read_meta
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName

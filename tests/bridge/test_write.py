@@ -113,9 +113,12 @@ def test_single_items_and_external_results_have_no_interval(
     ("file", "changes", "message"),
     [
         ("tier2_ppl.json", {"protocol": "test-2"}, "protocol: 'test-2'"),
-        ("tier3_cf.json", {"tokenizer": {"fingerprint": "other"}}, "tokenizer: 'other'"),
+        (
+            "tier3_cf.json",
+            {"tokenizer": {"name": "a", "fingerprint": "other"}},
+            "tokenizer: 'other'",
+        ),
         ("tier2_ppl.json", {"sequence_length": 128}, "sequence length: 128"),
-        ("tier2_ppl.json", {"attention": "document"}, "attention of slice 'web': 'document'"),
         ("tier4_sft_native.json", {"data_checksum": "x"}, "prompts: 'x'"),
         ("tier3_cf.json", {"tasks": {}}, "tasks is {}: "),
     ],

@@ -53,8 +53,8 @@ def test_bits_per_byte_by_hand(sides: tuple[Results, Results]) -> None:
     delta = next(d for d in compare(*sides, across_tokenizers=True) if d.item == "web")
     values, variances = [], []
     for side in sides:
-        rows = pq.read_table(side.folder / "tier2_ppl_blocks.parquet").to_pandas()
-        web = rows[rows["slice"] == "web"]
+        rows = pq.read_table(side.folder / "tier2_ppl_units.parquet").to_pandas()
+        web = rows[rows["item"] == "web"]
         bits, size = web["nats"].to_numpy() / math.log(2), web["bytes"].to_numpy()
         ratio, n = bits.sum() / size.sum(), len(size)
         values.append(ratio)
