@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prefill in one process, then the four stages through Snakemake, and whether the verdicts are right.
+# Prefill and the four stages through Snakemake, and whether the verdicts are right.
 set -euo pipefail
 cores=${CORES:-$(getconf _NPROCESSORS_ONLN)}
 log=.demo/run.log
@@ -7,8 +7,8 @@ export SLURM_CONF=/dev/null  # Snakemake's Slurm plugin would look for a cluster
 
 stopped() { echo "The demo stopped; all output is in $log." >&2; exit 1; }
 
-echo "== questions and text (all output: $log)"
-python -m evaluation prefill --config config/demo.yaml 2>&1 | tee "$log" || stopped
+echo "== snakemake prefill --profile demo/profile --cores $cores (all output: $log)"
+snakemake prefill --profile demo/profile --cores "$cores" 2>&1 | tee "$log" || stopped
 echo "== snakemake --profile demo/profile --cores $cores"
 HF_HUB_OFFLINE=1 snakemake --profile demo/profile --cores "$cores" 2>&1 | tee -a "$log" || stopped
 echo
