@@ -1,7 +1,6 @@
 """Check that a checkpoint fits its stage: its tokenizer, its sequence length, and its vocabulary."""
 
 import contextlib
-import functools
 import json
 import logging
 import os
@@ -56,15 +55,18 @@ def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint) -> None:
     if named is None or _place(named) in map(_place, (wanted.name, *wanted.also_known_as)):
         return
     if not _is_same_elsewhere(plan, checkpoint, named):
-        written, own = (json.dumps(one, ensure_ascii=False) for one in (named, wanted.name))
+        written, mine = (json.dumps(one, ensure_ascii=False) for one in (named, wanted.name))
         key, known = plan.tokenizer_key, f"also_known_as: [{written}]"
-        where = f"write stages.{plan.name}.tokenizer: {{name: {own}, {known}}}"
+        where = f"write stages.{plan.name}.tokenizer: {{name: {mine}, {known}}}"
         where = f"add to {key}.{known}" if key else where
         raise CheckpointError(
             f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
             f"{wanted.name!r}; if they are the same, {where}"
         )
-    _note_other_place(plan.name, named, wanted.name)
+    log.warning(
+        "%s: trained with tokenizer %s, which is taken for %s: %s", plan.name, named, wanted.name,
+        "its files are the same" if os.path.isdir(named) else "vocabulary size and special ids agree",
+    )  # fmt: skip
 
 
 def _place(name: str) -> str:
@@ -99,15 +101,6 @@ def _saved(plan: StagePlan) -> dict[str, Any]:
     with contextlib.suppress(CheckpointError):
         return read_table(plan.tokenizer_folder / "meta.json")
     return {}
-
-
-@functools.cache
-def _note_other_place(stage: str, named: str, own: str) -> None:
-    """Log once a stage that its checkpoints name the tokenizer by another path."""
-    log.warning(
-        "%s: trained with tokenizer %s, which is taken for %s: %s", stage, named, own,
-        "its files are the same" if os.path.isdir(named) else "vocabulary size and special ids agree",
-    )  # fmt: skip
 
 
 def tokenizer_warnings(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[str]:

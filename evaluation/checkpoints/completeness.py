@@ -52,13 +52,7 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, Te
 
     Raises as `check_complete`.
     """
-    model, parameters = checkpoint.architecture, checkpoint.parameters
-    if model.layers > len(parameters):  # before anything is allocated for each layer
-        raise IncompleteCheckpoint(
-            f"{checkpoint.path}: its configuration has {model.layers} layers (`num_hidden_layers`), but "
-            f"`model` holds only {len(parameters)} parameters; wait until it is written, or copy it again"
-        )
-    expected = model.parameters()
+    expected, parameters = checkpoint.architecture.parameters(), checkpoint.parameters
     if absent := sorted(expected.keys() - parameters.keys()):
         raise IncompleteCheckpoint(
             f"{checkpoint.path / 'model'}: {absent[0]} is missing; wait until it is written, or copy it again"

@@ -89,17 +89,17 @@ def validated(kind: type[Model], table: dict[str, Any], where: str, owner: str =
 def _refusal(mistakes: Sequence[Any], where: str, owner: str) -> CheckpointError:
     unknown = ("extra_forbidden", "invalid_key")
     foreign = [f"{_key(m)} ({short(m['input'])})" for m in mistakes if m["type"] in unknown]
-    first, own = mistakes[0], "score it by a `command` of your own"
+    first, remedy = mistakes[0], "score it by a `command` of your own"
     reason = first.get("ctx", {}).get("error") or first["msg"]
     found = f"{_key(first)} is {short(first['input'])}: {reason}" if first["loc"] else reason
     if foreign:
         return UnsupportedCheckpoint(
             f"{where}: {first_few(foreign, 3)}: a key that {owner} does not have and that may change what is "
-            f"computed, whatever its value; {own}, or take it out if it changes nothing"
+            f"computed, whatever its value; {remedy}, or take it out if it changes nothing"
         )
     if first["type"] == "literal_error" or isinstance(reason, Unrepresentable):
         return UnsupportedCheckpoint(
-            f"{where}: {found} cannot be represented by any class of transformers; {own}"
+            f"{where}: {found} cannot be represented by any class of transformers; {remedy}"
         )
     if first["type"] == "missing":
         return IncompleteCheckpoint(

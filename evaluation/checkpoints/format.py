@@ -134,12 +134,6 @@ def _open_nanotron(
     text = texts.get("config.yaml")
     training = None if text is None else parse_training(folder / "config.yaml", text)
     model_config = _model_config(folder, texts, training)
-    trained_mup = training.use_mup if training else use_mup
-    if use_mup not in (None, trained_mup):
-        raise CheckpointError(
-            f"{folder / 'config.yaml'}: has `use_mup: {str(trained_mup).lower()}`, but "
-            f"{str(use_mup).lower()} was given for checkpoints that do not record it; correct that"
-        )
     parameters = read_parameters(folder)
     dtypes = {item.dtype for item in parameters.values() if not item.name.endswith(_ROUTER)}
     if len(dtypes) != 1:
@@ -150,7 +144,7 @@ def _open_nanotron(
         kind="nanotron",
         model_config=model_config,
         training=training,
-        use_mup=trained_mup,
+        use_mup=training.use_mup if training else use_mup,
         step=training.step if training and step is None else step,
         state=state,
         texts=texts,

@@ -42,7 +42,6 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
     with contextlib.ExitStack() as stack:
         stack.enter_context(_errors_as_sentences(checkpoint))
         config = transformers.AutoConfig.from_pretrained(checkpoint.path, **local)
-        _check_aliases(checkpoint, config)
         state: dict[str, Any] = {}
         for header in checkpoint.headers:  # read, not mapped, so that later changes do not matter
             file = stack.enter_context(safe_open(header.path, framework="pt", backend="pread"))
@@ -56,8 +55,8 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
             ignore_mismatched_sizes=True,  # `_check_report` refuses them and names the tensors
             **local,
         )
-    _check_report(checkpoint, model, report)
     _check_values(checkpoint, model)
+    _check_report(checkpoint, model, report)
     return model
 
 
@@ -91,22 +90,18 @@ def exceeds_memory(checkpoint: Checkpoint, error: Exception) -> ScoringError:
     )
 
 
-def _check_aliases(checkpoint: Checkpoint, config: Any) -> None:
-    """Raise CheckpointError if two names of one key of the configuration have different values."""
-    given = checkpoint.model_config
-    for alias, name in type(config).attribute_map.items():
+def _check_values(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
+    """Raise CheckpointError for two names of a key that differ, a head that is not tied, bad frequencies.
+
+    Versions of transformers differ in which of two values or matrices they use; no file holds frequencies.
+    """
+    path, given = checkpoint.path / "config.json", checkpoint.model_config
+    for alias, name in model.config.attribute_map.items():
         if {alias, name} <= given.keys() and given[alias] != given[name]:
             raise CheckpointError(
-                f"{checkpoint.path / 'config.json'}: `{alias}` is {short(given[alias])}, but `{name}`, the "
-                f"same key, is {short(given[name])}; take out the wrong one"
+                f"{path}: `{alias}` is {short(given[alias])}, but `{name}`, the same key, is "
+                f"{short(given[name])}; take out the wrong one"
             )
-
-
-def _check_values(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Raise CheckpointError for an output head that differs although it is tied, and for bad frequencies.
-
-    Versions of transformers differ in which of the two matrices they use; no file holds frequencies.
-    """
     head = model.get_output_embeddings()
     is_tied = getattr(model.config.get_text_config(), "tie_word_embeddings", False)
     if is_tied and head is not None and head.weight is not model.get_input_embeddings().weight:
@@ -117,8 +112,7 @@ def _check_values(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
     for name, buffer in model.named_buffers():
         if buffer.is_floating_point() and not buffer.isfinite().all():
             raise CheckpointError(
-                f"{checkpoint.path / 'config.json'}: it makes {name} infinite or NaN; correct its keys of "
-                "the position embedding"
+                f"{path}: it makes {name} infinite or NaN; correct its keys of the position embedding"
             )
 
 

@@ -25,14 +25,11 @@ from evaluation.errors import CheckpointError, IncompleteCheckpoint, Unsupported
 
 _FILE_NAME = re.compile(
     r"^model_(?:model_)?(?P<last>.+?)(?:\.safetensors)?"
-    r"(?P<tp>_pp-rank-\d+-of-\d+_tp-rank-\d+-of-\d+(?P<exp>_exp-rank-\d+-of-\d+)?)?"
+    r"(?P<tp>_pp-rank-\d+-of-\d+_tp-rank-\d+-of-\d+(?:_exp-rank-\d+-of-\d+)?)?"
     r"\.safetensors$"
 )
 _SHAPE = re.compile(r"\((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?\)")
 _SLICE = re.compile(r"(None|-?[0-9]{1,18}), ?(None|-?[0-9]{1,18}), ?(?:None|1)")
-
-_MOST_REGIONS = 4096
-"""Regions of one tensor; a thousand ranks make three thousand."""
 
 Slices = tuple[tuple[int, int], ...]
 """A region of a tensor: (start, stop) in each dimension."""
@@ -95,10 +92,8 @@ def _shard(header: Header, match: re.Match[str]) -> Shard:
     shape, text = header.tensors["data"].shape, header.metadata.get("local_global_slices_pairs")
     if text is None:
         if match["tp"]:
-            what = "an expert-parallel shard" if match["exp"] else "a shard"
-            kind = UnsupportedCheckpoint if match["exp"] else CheckpointError
-            raise kind(
-                f"{header.path}: {what} without `local_global_slices_pairs` in its metadata, so that its "
+            raise UnsupportedCheckpoint(
+                f"{header.path}: a shard without `local_global_slices_pairs` in its metadata, so that its "
                 "place is not known; copy it again, or save with expert_parallel_size 1"
             )
         whole = tuple((0, size) for size in shape)
@@ -106,8 +101,11 @@ def _shard(header: Header, match: re.Match[str]) -> Shard:
     # Written as `(128, 64)`, or by numpy 2 as `(np.int64(128), 64)`.
     plain = re.sub(r"np\.int64\(([0-9]+)\)", r"\1", header.metadata.get("unsharded_shape", ""))
     whole_shape = tuple(map(int, re.findall("[0-9]+", plain))) if _SHAPE.fullmatch(plain) else ()
-    pairs = [_slices_pair(pair, shape, whole_shape) for pair in text.split(";")]
-    known = [pair for pair in pairs if pair]
+    pairs = [(one.partition("#")[0], one.partition("#")[2]) for one in text.split(";")]
+    found = [(_slices(left, shape), _slices(right, whole_shape)) for left, right in pairs]
+    known = [
+        SlicesPair(local, whole) for local, whole in found if local and whole and _fit(local, whole)
+    ]
     if len(known) < len(pairs) or coverage_problem([pair.local for pair in known], shape):
         raise CheckpointError(
             f"{header.path}: its slices {text[:80]!r} of {plain[:80]!r} are not regions of the tensor, or do "
@@ -136,13 +134,8 @@ def _join(name: str, shards: list[Shard]) -> Parameter:
     )
 
 
-def _slices_pair(
-    text: str, local_shape: tuple[int, ...], whole_shape: tuple[int, ...]
-) -> SlicesPair | None:
-    left, _, right = text.partition("#")
-    local, whole = _slices(left, local_shape), _slices(right, whole_shape)
-    fits = local and whole and [b - a for a, b in local] == [b - a for a, b in whole]
-    return SlicesPair(local, whole) if local and whole and fits else None
+def _fit(local: Slices, whole: Slices) -> bool:
+    return [b - a for a, b in local] == [b - a for a, b in whole]
 
 
 def _slices(text: str, shape: tuple[int, ...]) -> Slices | None:
@@ -158,8 +151,6 @@ def _slices(text: str, shape: tuple[int, ...]) -> Slices | None:
 
 def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | None:
     """Return which regions of a tensor overlap, or how much of it they leave out; None if neither."""
-    if len(regions) > _MOST_REGIONS:
-        return f"{len(regions)} regions, more than any trainer writes"
     edges = np.array(regions, dtype=np.int64).reshape(len(regions), len(shape), 2)
     first, stop = edges[:, None, :, 0], edges[None, :, :, 1]
     meets = ((first < stop) & (first.swapaxes(0, 1) < stop.swapaxes(0, 1))).all(-1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.errors import CheckpointError, ConfigError, first_few
 from evaluation.settings.checkpoint_folders import ListedCheckpoint, named_steps
@@ -114,10 +115,8 @@ def _warn_of_left_out(folder: Path, names: str) -> None:
 
 
 def _is_checkpoint(path: Path) -> bool:
-    nanotron = (path / "model").is_dir() and any(
-        (path / config).is_file() for config in ("model_config.json", "config.yaml")
-    )
-    return nanotron or (path / "config.json").is_file()
+    nanotron = (path / "model").is_dir() and configuration_file(path)
+    return bool(nanotron) or (path / "config.json").is_file()
 
 
 def stage_steps(plan: StagePlan) -> tuple[int, ...]:

@@ -52,14 +52,8 @@ def parse_training(path: Path, text: str) -> Training:
 
 
 class _DataStage(BaseModel):
-    consumed_train_samples: _Seen = None
-    sequence_length: _Seen = None
-
-    @property
-    def tokens(self) -> int | None:
-        if self.consumed_train_samples is None or self.sequence_length is None:
-            return None
-        return self.consumed_train_samples * self.sequence_length
+    consumed_train_samples: int = Field(strict=True, ge=0, lt=2**53)
+    sequence_length: int = Field(strict=True, ge=0, lt=2**53)
 
 
 class _Metadata(BaseModel):
@@ -79,15 +73,14 @@ def consumed_tokens(checkpoint: Path) -> int | None:
     path, config = checkpoint / METADATA, checkpoint / "config.yaml"
     try:
         read = validated(_Metadata, read_table(path) if exists(path) else {}, str(path))
-        counts = [stage.tokens for stage in read.stages or ()]
+        counts = [s.consumed_train_samples * s.sequence_length for s in read.stages or ()]
         if not counts and read.samples is not None and exists(config):
             length = parse_training(config, read_text(config)).sequence_length
             counts = [read.samples * length]
     except CheckpointError as error:
         log.warning("tokens seen are not known: %s", error)
         return None
-    tokens = sum(count or 0 for count in counts) if None not in counts else None
-    tokens = tokens if read.total is None else read.total
+    tokens = sum(counts) if read.total is None else read.total
     return tokens if tokens or read.last_step == 0 else None  # an imported model counts none
 
 

@@ -34,27 +34,24 @@ _SECONDS = 1800
 def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]:
     """Return ||ours - theirs|| / ||theirs|| of logits, ours in float32, for each kind in a reference.
 
-    Args:
-        reference: A safetensors file with `input_ids` (B, T) and `logits` or `logits_causal` (B, T, V), of
-            which V may lack the rows that pad the vocabulary. `logits_causal` takes each row as one
-            document, and so does `logits` but for a model that masks documents, which every 0 in
-            `position_ids` (B, T) begins.
+    It is a safetensors file with `input_ids` (B, T) and `logits` or `logits_causal` (B, T, V), of which V
+    may lack the rows that pad the vocabulary. `logits_causal` takes each row as one document, and so does
+    `logits` but for a model that masks documents, which every 0 in `position_ids` (B, T) begins.
 
-    Raises:
-        CheckpointError: The reference does not fit.
-        NonFiniteError: Logits are NaN or infinite.
+    Raises CheckpointError if it does not fit, NonFiniteError for logits that are NaN or infinite.
     """
     read_header(reference)
     tensors, rows = load_file(reference), checkpoint.vocab_size
-    ids = tensors.get("input_ids")
+    ids = tensors.get("input_ids", torch.empty(0))
     kinds = [key for key in ("logits", "logits_causal") if key in tensors]
-    if (
-        ids is None
-        or not kinds
-        or ids.is_floating_point()
-        or not 0 <= int(ids.min()) <= int(ids.max()) < rows
-        or any(tensor.shape[:2] != ids.shape for tensor in tensors.values())
-        or any(not 0 < tensors[key].shape[-1] <= rows for key in kinds)
+    fits = kinds and ids.numel() and not ids.is_floating_point()
+    if not (
+        fits
+        and 0 <= int(ids.min()) <= int(ids.max()) < rows
+        and all(
+            tensors[k].shape[:2] == ids.shape for k in {*kinds, "position_ids"} & tensors.keys()
+        )
+        and all(0 < tensors[kind].shape[-1] <= rows for kind in kinds)
     ):
         raise CheckpointError(
             f"{reference}: expected `input_ids` (B, T) below {rows}, with `logits` or `logits_causal` (B, T, "
@@ -102,14 +99,12 @@ def write_request(checkpoint: Checkpoint, folder: Path) -> None:
     positions = torch.arange(_LENGTH).repeat(_ROWS, 1)
     positions[_ROWS // 2 :, _LENGTH // 3 :] -= _LENGTH // 3  # two documents in each of these rows
     save_file({"input_ids": ids, "position_ids": positions}, folder / "ids.safetensors")
-    # Checkpoints older than these two keys were computed with these values; today's Nanotron has
-    # other defaults.
-    config = {"rope_interleaved": True, "rope_theta": 10_000.0, **checkpoint.model_config}
     request = {
         "checkpoint": str(checkpoint.path.absolute()),
         "config_class": f"{type(arch).__name__}Config",
         "heeds_documents": arch.heeds_documents,
-        "model_config": config,
+        # Checkpoints older than these keys were computed so; today's Nanotron has other defaults.
+        "model_config": {"rope_interleaved": True, "rope_theta": 1e4, **checkpoint.model_config},
         "use_mup": arch.mup,
         "dtype": NANOTRON_DTYPE,
     }

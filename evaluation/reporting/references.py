@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from evaluation.bridge.comparable import check_comparable
 from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import EvaluationError
 from evaluation.reporting.tables.values import values_of
-from evaluation.results.read import Results, read_folder
-from evaluation.results.tier_files import tiers_in
+from evaluation.results.read import Results, read_folder, tiers_in
 from evaluation.settings.config import Config
 
 Row = tuple[str, str, str, str, float]
@@ -62,7 +61,7 @@ def _comparable(name: str, ours: Results, theirs: Results, notes: list[str]) -> 
         shown |= {OVERALL} if {*mine.items} == {*other.items} else set()
         differ = mine.file.tokenizer.identity != other.file.tokenizer.identity
         try:
-            check_comparable(*pair.results, across_tokenizers=differ)
+            compare(*pair.results, across_tokenizers=differ)
         except EvaluationError as error:
             notes.append(f"{name} has no line in {tier}: {error}")
             continue

@@ -24,8 +24,7 @@ def rendered(data: Mapping[str, pd.DataFrame], words: Mapping[str, Any]) -> str:
     specs = {chart["id"]: chart["spec"] for chart in words["charts"]}
     embedded = as_json({"data": {k: packed(v) for k, v in data.items()}, "specs": specs})
     page = ENVIRONMENT.get_template("page.html")
-    text = page.render(library=_library(), embedded=embedded, **words)
-    return text.encode(errors="replace").decode()  # a completion may hold half of a character
+    return page.render(library=_library(), embedded=embedded, **words)
 
 
 @cache
@@ -38,8 +37,7 @@ def _library() -> str:
 
 def as_json(content: Any) -> str:
     """Return JSON that may stand in a script of a page."""
-    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c")
+    return json.dumps(content, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
 
 
 def packed(frame: pd.DataFrame) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class StageComparison(FileModel):
     stage_b: str
     by: By
     checkpoints: int
+    across_tokenizers: bool
     notes: tuple[str, ...]
     corrected_for: str
     leads: tuple[LeadRow, ...]

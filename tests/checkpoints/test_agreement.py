@@ -72,7 +72,6 @@ def test_a_tokenizer_by_another_path(
         return
     with caplog.at_level(logging.WARNING):
         check_agreement(plan, checkpoint)
-        check_agreement(plan, checkpoint)
     assert caplog.text.count("is taken for org/tok") == (name != "org/tok")
 
 

@@ -124,8 +124,7 @@ class NanotronModel(BaseModel):
     def common_config(self) -> dict[str, Any]:
         """Return the arguments that all configuration classes of transformers have.
 
-        BOS, EOS and padding stay unset: those of a Nanotron configuration were typed by hand and are often
-        not the tokenizer's, and a wrong EOS would end generations early.
+        BOS, EOS and padding stay unset: those of a Nanotron configuration were typed by hand.
         """
         rope: dict[str, Any] = {"rope_type": "default", "rope_theta": self.rope_theta}
         if self.rope_factor is not None:
