@@ -43,7 +43,8 @@ def test_what_is_read_is_recorded(layout: str, tmp_path: Path) -> None:
     record = read_mirrors({"a/b": str(tmp_path)})
     for _ in range(2):
         assert datasets.load_dataset("a/b", "c", split="test")[0] == ROWS[0]
-    assert datasets.load_dataset("a/b", "c")["test"][1] == ROWS[1]
+    splits = datasets.load_dataset("a/b", "c").filter(lambda row: row["label"] > 0)
+    assert splits["test"][0] == ROWS[1]
     assert record["datasets"] == {"a/b": str(tmp_path)}
     assert record["read"] == [["a/b", "c", "test"]] * 3
     with pytest.raises(SourceError, match="no split 'none' of configuration 'd'"):

@@ -137,9 +137,17 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
             return from_hub(path, name, *rest, split=split, **more)
         mirror = root
 
+        kept: list[Any] = []
+
         class Splits(datasets.DatasetDict):  # type: ignore[misc]
+            def filter(self, function: Any = None, **_: Any) -> Any:
+                kept.append(function)
+                return self
+
             def __missing__(self, wanted: str) -> Any:
                 self[wanted] = read(split_files(mirror, path, name, wanted))
+                for function in kept:
+                    self[wanted] = self[wanted].filter(function)
                 record["read"].append([path, name, wanted])
                 return self[wanted]
 
