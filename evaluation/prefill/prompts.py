@@ -126,7 +126,7 @@ def fit(
         raise SourceError(
             f"{key}: no prompt leaves room for its answer in a window of {window.tokens:,} tokens, as the "
             f"shortest has {shortest:,} tokens; set `generation: {{window: …}}` if the model can use more, "
-            "lower `max_new_tokens` or `num_fewshot`, or take it out"
+            f"lower `max_new_tokens` to {max(1, window.tokens - shortest)} or less, or lower `num_fewshot`"
         )
     counts = {"are left out": len(too_long), "get shorter answers": len(shortened)}
     if said := " and ".join(f"{count} {what}" for what, count in counts.items() if count):
