@@ -12,10 +12,10 @@ from evaluation.settings.tiers import TIERS
 
 
 def write_figures(stage: JudgedStage, moved: pd.DataFrame) -> None:
-    """Write the charts of each tier's headline as SVG; one that has nothing to draw says so."""
+    """Write each tier's charts as SVG, of its headline if it has that; one without data says so."""
     frame, drawn = charts.headlines(stage.frame), dict[tuple[str, str], Drawn]()
     for (tier, metric), name, chart in figures(stage, frame, moved, frame, moved):
-        if metric == TIERS[tier].headline:
+        if metric == TIERS[tier].headline or (name, tier) not in drawn:
             drawn[name, tier] = chart
     for key, path in stage.plan.figures.items():
         charts.write_svg(path, drawn.get(key) or charts.nothing(f"{key[1]}: nothing to draw yet"))
@@ -38,10 +38,8 @@ def figures(
     frame = frame[frame["role"] != "reference"]
     for kind in charts.kinds_of(frame):
         own = charts.of_kind(frame, kind)
-        items, known = (
-            charts.items_of(own),
-            [*dict.fromkeys(own[own["delta"].notna()]["checkpoint"])],
-        )
+        items = charts.items_of(own)
+        known = [*dict.fromkeys(own[own["delta"].notna()]["checkpoint"])]
         if known:
             first = chosen if chosen in known else known[-1]
             yield kind, "heat", charts.heat(data, kind, items, known)
