@@ -98,9 +98,10 @@ def _on_runs(config: Config) -> list[str]:
     path = Path(config.results) / COMPARISON
     if not config.runs or not path.exists():
         return []
-    return [
+    found = Comparison.read(path).comparisons
+    return [f"{one.run_b} is not compared: {one.error}" for one in found if one.error] + [
         f"This run (A) and {one.run_b} (B), {stage.title}: {lead.sentence}"
-        for one in Comparison.read(path).comparisons
+        for one in found
         for stage in one.stages
         for lead in stage.leads
         if lead.item == OVERALL and lead.metric.removeprefix("delta_") == TIERS[lead.tier].headline
