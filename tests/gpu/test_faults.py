@@ -128,7 +128,7 @@ def test_too_little_memory_is_not_the_checkpoints_fault(
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch has a GPU here")
 def test_a_job_that_was_given_a_gpu_never_runs_on_the_cpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpus, "DRIVER", str(tmp_path))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
@@ -137,6 +137,5 @@ def test_a_job_that_was_given_a_gpu_never_runs_on_the_cpu(
     assert choose_device("cpu") == "cpu"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert choose_device("auto") == "cpu"
-    assert "the CPU is used" in caplog.text
     with pytest.raises(ScoringError, match="cannot use a GPU here"):
         choose_device("cuda")
