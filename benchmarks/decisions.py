@@ -39,9 +39,10 @@ def draw(path: Path, draws: int) -> None:
 
 def table(path: Path) -> Iterator[str]:
     """Yield the lines of the table, in Markdown."""
-    yield "| world | counted | share | covered | draws |"
-    yield "|---|---|--:|--:|--:|"
     found = batches(path)
+    draws = BATCH * min(map(len, found.values()), default=0)
+    yield f"| world, {draws:,} draws | falsely met, % | covered, % |"
+    yield "|---|--:|--:|"
     for world in WORLDS:
         if world.name in found:
             yield _row(world, found[world.name])
@@ -51,11 +52,10 @@ def _row(world: World, drawn: Sequence[tuple[float, float]]) -> str:
     count = len(drawn) * BATCH
     counted, covered = (sum(column) / len(drawn) for column in zip(*drawn, strict=True))
     error = math.sqrt(max(counted * (1 - counted), 1 / count) / count)
-    share = f"{100 * counted:.1f} ± {100 * error:.1f} %"
-    holds = (
-        f"{100 * covered:.1f} %" if world.least_covered and world.counts == "falsely met" else "–"
-    )
-    return f"| {world.name} | {world.counts} | {share} | {holds} | {count:,} |"
+    share = f"{100 * counted:.1f}±{100 * error:.1f}"
+    if world.counts != "falsely met":
+        return f"| {world.name}: {world.counts} | {share} | |"
+    return f"| {world.name} | {share} | {100 * covered:.1f} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

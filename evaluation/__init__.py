@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from evaluation.version import __version__
 
 if TYPE_CHECKING:
-    from evaluation.reporting.dataframes import LoadedResults
+    from evaluation.reporting.load import LoadedResults
 
 __all__ = ["__version__", "load"]
 
@@ -20,12 +20,11 @@ __all__ = ["__version__", "load"]
 def load(folder: "str | Path") -> "LoadedResults":
     """Open the results of a run as pandas DataFrames.
 
-    `load("results").stages["stage2"].summary` has every value of a stage; docs/results_in_pandas.md shows
-    the rest.
+    `load("results").table("stage2")` has every value of a stage; docs/results_in_pandas.md shows the rest.
 
     Args:
         folder: Folder of all results (`results` in the configuration), or of one stage.
     """
-    from evaluation.reporting.dataframes import load_results
+    from evaluation.reporting.load import load_results
 
     return load_results(folder)

@@ -6,6 +6,7 @@ by group        verified answers in fixed groups of prompts, such as a level or 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,14 +15,14 @@ from evaluation.bridge.choice import holm
 from evaluation.bridge.delta import change_columns, flag_of
 from evaluation.bridge.differences import Paired
 from evaluation.bridge.estimate import Estimate
-from evaluation.bridge.paired import estimate_of
+from evaluation.bridge.paired import estimate_of, paired_of
 from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
 from evaluation.errors import BridgeError
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.positions import bins_of
 from evaluation.metrics.variance import Floats
-from evaluation.results.kinds import Units
 from evaluation.results.read import Results
+from evaluation.results.units import Units
 
 
 class BinValue(NamedTuple):
@@ -33,11 +34,7 @@ class BinValue(NamedTuple):
 
 
 def position_values(units: Units | None, length: int) -> list[BinValue]:
-    """Return the loss in each bin of positions; none where only one bin has tokens, or none was stored.
-
-    Args:
-        length: Tokens of a block.
-    """
+    """Return the loss in each bin of positions; none where only one bin has tokens, or none was stored."""
     if units is None or units.positions is None:
         return []
     return [
@@ -96,17 +93,22 @@ def _position_rows(pair: Pair) -> Iterator[dict[str, Any]]:
 
 
 def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
-    for judged in pair.judged:
-        for by, groups in pair.ours.items[judged.item].groupings.items():
+    head = pair.tier.head
+    for name, mine, other in pair.both:
+        grouping = None if mine.units is None else Layout(len(mine.units.ids)).groups
+        paired = None if grouping is None else paired_of(mine, other, head, grouping)
+        if paired is None or mine.units is None:
+            continue
+        sides = [item.measured[head.name].amounts for item in (mine, other)]
+        for by, groups in mine.groupings.items():
+            members = np.array([groups.get(unit) for unit in mine.units.ids], dtype=object)
             for group in sorted(set(groups.values())):
-                members = judged.only({name for name, of in groups.items() if of == group})
-                if not members.ids:
+                amounts = np.where(members == group, paired.amounts, np.nan)
+                chosen = np.isfinite(amounts)
+                if not chosen.any():
                     continue
-                passes = bool(np.isin([members.ours, members.theirs], (0, 1)).all())
-                grouping = Layout(len(members.ids)).groups
-                paired = Paired(amounts=members.gain, groups=grouping, credit=True, passes=passes)
-                rate = estimate_of(paired)
-                about = {"tier": pair.tier.name, "item": members.item, "by": by, "group": group}
-                values = float(members.ours.mean()), float(members.theirs.mean())
-                tested = {"prompts": len(members.ids), "p": rate.p, "mde": rate.mde}
+                rate = estimate_of(replace(paired, amounts=amounts))
+                about = {"tier": pair.tier.name, "item": name, "by": by, "group": group}
+                values = float(sides[0][chosen].mean()), float(sides[1][chosen].mean())
+                tested = {"prompts": rate.n, "p": rate.p, "mde": rate.mde}
                 yield {**about, **change_columns(values, rate), **tested}

@@ -10,11 +10,10 @@ Which steps are behind the chosen one: each pair has the estimate that a compari
 from their own paired differences. The data chose the step, so any of the k (k - 1) / 2 pairs might have
 been looked at: p times their number.
 
-Intervals over questions are about these weights. Another checkpoint of the run has another level, so from
-FEWEST checkpoints on a second interval is about the recipe. The noise is one number, sqrt(2 V), with V the
-variance of the last checkpoints' deltas: the bridge's level is assumed to scatter as theirs. A trend, and
-the flicker of single answers, count as noise. It reaches sqrt(a^2 + b^2), with a the reach of the questions
-and b the noise times Student's t of their number minus one (Graybill and Wang, JASA 75, 1980).
+Another checkpoint of the run has another level, so from FEWEST checkpoints on a second interval is about
+the recipe. Its noise is one number, sqrt(2 V), with V the variance of the last checkpoints' deltas: the
+bridge's level is assumed to scatter as theirs, and a trend counts as noise. It reaches sqrt(a^2 + b^2),
+with a the reach of the questions and b the noise times Student's t (Graybill and Wang, JASA 75, 1980).
 """
 
 import math
@@ -45,20 +44,10 @@ def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def simultaneous_alpha(
-    estimates: Sequence[Estimate],
-    alpha: float = ALPHA,
-    *,
-    awaited: int = 0,
-    keys: Sequence[str] | None = None,
+    estimates: Sequence[Estimate], alpha: float = ALPHA, *, awaited: int = 0
 ) -> float:
-    """Return the alpha of one interval at which the intervals of all estimates hold at once.
-
-    Args:
-        awaited: Number of estimates still to come.
-        keys: What each is about; estimates of different keys are independent. None for one thing.
-    """
-    keys = keys or [""] * len(estimates)
-    known = [(key, term) for key, term in zip(keys, estimates, strict=True) if term.se]
+    """Return the alpha at which the intervals of all estimates, and of those awaited, hold at once."""
+    known = [estimate for estimate in estimates if estimate.se]
     count = len(known) + awaited
     if count < 2:
         return alpha
@@ -85,23 +74,21 @@ Parts = Sequence[tuple[float, Estimate] | None]
 """Weight and estimate of one item in each of several estimates."""
 
 
-def _correlation(estimates: Sequence[tuple[str, Estimate]]) -> Floats | None:
+def _correlation(estimates: Sequence[Estimate]) -> Floats | None:
     """Return the correlation of estimates by their influences; None where one has none."""
-    leaves = [
-        {(key, name): part for name, part in term.leaves("").items()} for key, term in estimates
-    ]
-    cov, shared = np.zeros((len(leaves),) * 2), dict[str, list[Floats]]()
-    for key, name in dict.fromkeys(pair for of_step in leaves for pair in of_step):
-        parts = [of_step.get((key, name)) for of_step in leaves]
+    leaves = [estimate.leaves("") for estimate in estimates]
+    cov, shared = np.zeros((len(leaves),) * 2), list[Floats]()
+    for name in dict.fromkeys(name for of_step in leaves for name in of_step):
+        parts = [of_step.get(name) for of_step in leaves]
         is_shared = any(part and part[1].paired and part[1].paired.groups.shared for part in parts)
         rows = _rows(parts, is_shared)
         if is_shared:
-            shared.setdefault(key, []).append(rows)
+            shared.append(rows)
         else:
             cov += rows @ rows.T
-    for tables in shared.values():
-        joint = np.zeros((len(leaves), max(rows.shape[1] for rows in tables)))
-        for rows in tables:
+    if shared:
+        joint = np.zeros((len(leaves), max(rows.shape[1] for rows in shared)))
+        for rows in shared:
             joint[:, : rows.shape[1]] += rows
         cov += joint @ joint.T
     deviations = np.sqrt(np.diag(cov))

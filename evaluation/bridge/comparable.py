@@ -6,9 +6,8 @@ from typing import Any
 
 from evaluation.bridge.pairing import AGAIN, Pair
 from evaluation.errors import BridgeError, first_few
-from evaluation.results.kinds import Item
-from evaluation.results.read import Results, TierResults
-from evaluation.results.verified_files import GenerationEntry
+from evaluation.results.read import Item, Results, TierResults
+from evaluation.results.tier_files import GenerationEntry
 
 _OF_TOKENS = ("data", "prompts")
 """Checksums of data that holds token ids, which differs with the tokenizer."""
@@ -17,14 +16,7 @@ _OF_TOKENS = ("data", "prompts")
 def check_comparable(
     ours: Results, theirs: Results, *, across_tokenizers: bool = False
 ) -> list[str]:
-    """Refuse results that must not be compared, and return a sentence for each difference that is allowed.
-
-    Args:
-        across_tokenizers: Whether tokenizers, and with them token ids, may differ.
-
-    Raises:
-        BridgeError: Protocol, tokenizer, sequence length, dtype or data of a tier disagree.
-    """
+    """Return a sentence for each difference that is allowed; raise BridgeError for others."""
     notes: list[str] = []
     for name, mine in ours.tiers.items():
         other = theirs.tiers.get(name)
@@ -69,8 +61,9 @@ def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) 
 def _check_same(what: str, values: tuple[Any, Any], where: tuple[object, object]) -> None:
     if values[0] != values[1]:
         ours, theirs = _shown(*values), _shown(*values[::-1])
+        instead = "compare the bits per byte of both summary.csv" if what == "tokenizer" else AGAIN
         raise BridgeError(
-            f"{what}: {ours} in {where[0]}, but {theirs} in {where[1]}; they must not be compared: {AGAIN}"
+            f"{what}: {ours} in {where[0]}, but {theirs} in {where[1]}; they must not be compared: {instead}"
         )
 
 
@@ -94,6 +87,8 @@ def _check_names(mine: TierResults, other: TierResults) -> None:
 def _notes(mine: TierResults, other: TierResults) -> Iterator[str]:
     """Yield notes on groups that cannot be compared, on engines, and on causes of floating-point noise."""
     ours, theirs = mine.file, other.file
+    tokens = () if mine.tier.rates else (ours.row_tokens, theirs.row_tokens)
+    rows = [" and ".join(f"{n:,}" for n in of_side) or None for of_side in tokens] or [None, None]
     for name in {**ours.groups, **theirs.groups}:
         if name not in Pair(mine, other).groups:
             yield f"the group {name} is not the same on both sides"
@@ -102,7 +97,7 @@ def _notes(mine: TierResults, other: TierResults) -> Iterator[str]:
     differ = (
         *_unlike("on the device {}, the bridge on {}", ours.device, theirs.device),
         *_unlike("on the GPU {}, the bridge on {}", ours.gpu, theirs.gpu),
-        *_unlike("in rows of {} tokens, the bridge in rows of {}", _rows(mine), _rows(other)),
+        *_unlike("in rows of {} tokens, the bridge in rows of {}", *rows),
     )
     yield from (f"scored {sentence}{noise}" for sentence in differ)
     engines: dict[tuple[str | None, str | None], list[str]] = {}
@@ -131,9 +126,3 @@ def _unlike(sentence: str, here: object, there: object) -> Iterator[str]:
     """Yield a note on how the sides differ, if both values are known."""
     if here is not None and there is not None and here != there:
         yield sentence.format(here, there)
-
-
-def _rows(side: TierResults) -> str | None:
-    """Return the tokens of each packed row; None for generated answers, which have no rows."""
-    rows = () if side.tier.rates else side.file.row_tokens
-    return " and ".join(f"{tokens:,}" for tokens in rows) or None

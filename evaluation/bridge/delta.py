@@ -82,12 +82,6 @@ def headline_delta(tier: TierName) -> str:
     return f"delta_{TIERS[tier].headline}"
 
 
-def leading_deltas(tier: TierName) -> tuple[str, ...]:
-    """Return the names of the deltas of the headline and of its companion, if it has one."""
-    companion = TIERS[tier].companion
-    return (headline_delta(tier), *([f"delta_{companion}"] if companion else []))
-
-
 def delta_of(
     tier: Tier,
     item: str,
@@ -97,12 +91,7 @@ def delta_of(
     estimate: Estimate,
     headline: str | None = None,
 ) -> Delta:
-    """Return the uncorrected delta of a metric; a headline of an item or a rate of all units is primary.
-
-    Args:
-        values: The value of our side and that of the bridge.
-        headline: Headline of the item, where it is not the tier's.
-    """
+    """Return the uncorrected delta of a metric; a headline of an item or a rate of all units is primary."""
     is_overall, headline = item == OVERALL, headline or tier.headline
     return Delta(
         tier=tier.name,
@@ -120,8 +109,7 @@ def delta_of(
 def corrected(deltas: Sequence[Delta]) -> list[Delta]:
     """Return deltas with flags, by Holm's correction over the primary ones of all tiers, and over the groups.
 
-    The MDE of tested ones is corrected for the number of tests. A loss in another unit is one hypothesis
-    with the headline, so it has its flag; secondary metrics are in no family and have none.
+    So is the MDE of tested ones. A loss in another unit has the flag of the headline, secondary ones none.
     """
     leading = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
     tested_deltas = list(deltas)

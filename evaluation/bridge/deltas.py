@@ -6,60 +6,38 @@
              byte are the headline
     rates    every rate over all units, the headline for each category
 
-`settings.tiers` lists the tiers with their kinds and metrics. `overall` is the unweighted mean over
-items, and all units for rates. With one tokenizer, equal nats, equal perplexity and equal bits per byte
-are one hypothesis, tested on the nats. Holm's correction is over the `primary` deltas of all tiers: the
-headline of each item, and the rates. An overall delta is tested without correction.
-
-Nats per token and perplexities of two tokenizers have different units. What can be compared are bits
-per byte, and the credit of questions and answers. A slice's blocks hold different stretches of its text
-in each tokenizer, so they cannot be paired: the two bits per byte count as those of two samples of one
-text, and their variances add up. Both samples largely overlap, so the interval is too wide rather than
-too narrow.
+`overall` is the unweighted mean over items, and all units for rates. With one tokenizer, equal nats, equal
+perplexity and equal bits per byte are one hypothesis, tested on the nats. Holm's correction is over the
+`primary` deltas of all tiers: the headline of each item, and the rates.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from evaluation.bridge.comparable import check_comparable
 from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_of
-from evaluation.bridge.estimate import Estimate, exponential, scaled, unknown, unpaired
+from evaluation.bridge.estimate import Estimate, exponential, scaled, unknown
 from evaluation.bridge.means import means
-from evaluation.bridge.paired import estimate_of, level_of, paired_of
+from evaluation.bridge.paired import estimate_of, paired_of
 from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
 from evaluation.errors import BridgeError
 from evaluation.metrics.layout import Grouping, numbered
-from evaluation.results.kinds import Item
-from evaluation.results.read import Results
+from evaluation.results.read import Item, Results
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import Tier
 
 _NO_TABLE = "no interval: an external command gave no per-item scores"
 
 
-def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) -> list[Delta]:
-    """Return all deltas of one checkpoint against another, with their flags.
-
-    Args:
-        across_tokenizers: Whether tokenizers may differ. This leaves out metrics per token; bits
-            per byte take the place of nats per token in the family of tests.
-
-    Raises:
-        BridgeError: The two must not be compared.
-    """
-    check_comparable(ours, theirs, across_tokenizers=across_tokenizers)
-    pairs = tier_pairs(ours, theirs)
-    return corrected([delta for pair in pairs for delta in _of_tier(pair, across_tokenizers)])
-
-
-def _of_tier(pair: Pair, across: bool) -> Iterator[Delta]:
-    """Yield the deltas of one tier, none of them corrected: of each metric, for items and their means."""
-    is_unpaired = across and pair.tier.kind == "nats"
-    rows = list(_unpaired(pair) if is_unpaired else _paired(pair))
-    deltas = rows if pair.tier.rates else [*rows, *means(pair, rows)]
-    yield from (delta for delta in deltas if not across or delta.definition.is_free_of_tokens)
+def compare(ours: Results, theirs: Results) -> list[Delta]:
+    """Return all deltas of one checkpoint against another, with their flags; raise BridgeError."""
+    check_comparable(ours, theirs)
+    deltas: list[Delta] = []
+    for pair in tier_pairs(ours, theirs):
+        rows = [*_of_tier(pair)]
+        deltas += rows if pair.tier.rates else [*rows, *means(pair, rows)]
+    return corrected(deltas)
 
 
 def groups_of(items: Mapping[str, Item]) -> dict[str, Grouping]:
@@ -68,7 +46,7 @@ def groups_of(items: Mapping[str, Item]) -> dict[str, Grouping]:
     return dict(zip(layouts, numbered(tuple(layouts.values())), strict=True))
 
 
-def _paired(pair: Pair) -> Iterator[Delta]:
+def _of_tier(pair: Pair) -> Iterator[Delta]:
     groups = groups_of(pair.theirs.items)
     overall = pair.ours.overall, pair.theirs.overall
     if pair.tier.rates and overall[0] is not None and overall[1] is not None:
@@ -145,36 +123,8 @@ def _check_units(pair: Pair, name: str, mine: Item, other: Item) -> None:
 
 def _is_same(pair: Pair, mine: Item, other: Item) -> bool:
     """Return whether both sides are the same: in all measures of all questions, or in their checkpoint."""
-    secondary = [metric.name for metric in pair.tier.secondary if metric.name in mine.measured]
-    if secondary and other.measured and pair.tier.companion is not None:
-        return all(
-            name in other.measured
-            and np.array_equal(mine.measured[name].amounts, other.measured[name].amounts)
-            for name in secondary
-        )
+    ours, theirs = mine.measured, other.measured
+    if len(ours) > 1 and pair.tier.secondary and ours.keys() == theirs.keys():
+        amounts = ((ours[name].amounts, theirs[name].amounts) for name in ours)
+        return all(np.array_equal(*sides, equal_nan=True) for sides in amounts)
     return pair.ours.file.checkpoint_identity == pair.theirs.file.checkpoint_identity
-
-
-def _unpaired(pair: Pair) -> Iterator[Delta]:
-    """Yield the deltas of metrics that need no common tokenizer; the first one is that of the tests."""
-    metrics = [metric for metric in pair.tier.headline_first if metric.is_free_of_tokens]
-    for name, mine, other in pair.both:
-        for number, metric in enumerate(metrics):
-            if metric.name not in mine.values or metric.name not in other.values:
-                raise BridgeError(
-                    f"{pair.tier.item} {name!r}: {pair.ours.folder} and {pair.theirs.folder} have other "
-                    f"tokenizers, and not both have its {metric.words}; {AGAIN}"
-                )
-            values = mine.values[metric.name], other.values[metric.name]
-            sides = [_level(item, metric) for item in (mine, other)]
-            estimate = unknown(values[0] - values[1], n=0, units=0, note=_NO_TABLE)
-            if sides[0] is not None and sides[1] is not None:
-                estimate = unpaired(sides[0], sides[1])
-            delta = delta_of(pair.tier, name, mine.group, metric.name, values, estimate)
-            yield replace(delta, primary=number == 0)
-
-
-def _level(item: Item, metric: Metric) -> Estimate | None:
-    if item.units is None or metric.name not in item.measured:
-        return None
-    return level_of(item.measured[metric.name], item.units.layout.groups, is_share=False)

@@ -11,9 +11,8 @@ becomes
 
     g(T) = T + s T^2 / 3 + s^2 T^3 / 27 + s / 6
 
-which follows Student's t to the next order. Each bound uses T or g(T), whichever gives the wider interval.
-s is that of the units times SKEWED, as few units show less skewness than there is. Both functions increase,
-so intervals and p-values agree.
+which follows Student's t to the next order. Each bound uses the wider of T's and g(T)'s. s is that of the
+units times SKEWED, as few units show less than there is. Both increase, so intervals and p-values agree.
 """
 
 import math
@@ -35,8 +34,6 @@ ALPHA = 1 - CONFIDENCE
 POWER = 0.8
 
 SKEWED = 1.5
-
-UNDECIDABLE = "undecidable: the interval holds every possible difference"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +110,8 @@ def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
     p = min(1.0, 2 * min(p_beyond(estimate, 0.0, above=above) or 0.0 for above in (True, False)))
     limit = estimate.limit
     low, high = max(low, -limit), min(high, limit)
-    note = UNDECIDABLE if (low, high) == (-limit, limit) else estimate.note
+    is_open = (low, high) == (-limit, limit)
+    note = "undecidable: the interval holds every possible difference" if is_open else estimate.note
     mde = detectable(estimate, alpha)
     return replace(estimate, low=low, high=high, p=p, mde=mde, note=note)
 
@@ -141,14 +139,7 @@ def detectable(estimate: Estimate, alpha: float) -> float | None:
 
 
 def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
-    """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
-
-    Args:
-        above: Whether the claim is that it lies above; otherwise below.
-
-    Returns:
-        The larger of Student's and Hall's; None where the standard error is unknown.
-    """
+    """Return the one-sided p-value that the truth lies above a bound, else below; None without an error."""
     if estimate.se is None:
         return None
     distance = estimate.value - bound
@@ -204,26 +195,8 @@ def exponential(base: Estimate, theirs: float) -> Estimate:
     return replace(whole, paired=None, parts={}, weights={})
 
 
-def unpaired(ours: Estimate, theirs: Estimate) -> Estimate:
-    """Return the difference of two samples, if both have an interval; degrees of freedom by Welch."""
-    value = ours.value - theirs.value
-    n, units = ours.n + theirs.n, ours.units + theirs.units
-    if not ours.se or not theirs.se:
-        note = (theirs if ours.se else ours).note or "no interval: one side has none"
-        return unknown(value, n=n, units=units, note=note)
-    own = ours.se**2, theirs.se**2
-    df = sum(own) ** 2 / (own[0] ** 2 / ours.df + own[1] ** 2 / theirs.df)
-    whole = Estimate(value=value, n=n, units=units, method="two samples, t (Welch)", df=df)
-    third = ours.third - theirs.third
-    return at_alpha(replace(whole, se=math.sqrt(sum(own)), third=third), ALPHA)
-
-
 def mean(parts: Mapping[str, Estimate], weights: Mapping[str, float] | None = None) -> Estimate:
-    """Return the weighted mean of estimates; without interval if a part has none. One part is its own mean.
-
-    Args:
-        weights: Weight of each part, which add up to 1; None weighs all parts equally.
-    """
+    """Return the weighted mean of estimates, equally if not given; without interval if a part has none."""
     weights = weights or dict.fromkeys(parts, 1 / len(parts))
     estimates = [*parts.values()]
     if len(estimates) == 1:

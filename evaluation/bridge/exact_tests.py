@@ -7,8 +7,7 @@ items do, `wins` and `losses`:
     interval   Tango's score interval (Statistics in Medicine 17, 1998), which also holds for no
                discordant item at all: +-z^2 / (n + z^2), the score test's rule of three. Where the
                exact test does not reject, zero is inside: the interval is extended to it.
-    error      Bonett and Price's (British Journal of Mathematical and Statistical Psychology 65, 2012), with
-               a win and a loss more, which is never 0
+    error      Bonett and Price's (BJMSP 65, 2012), with a win and a loss more, which is never 0
 """
 
 import math

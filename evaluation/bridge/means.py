@@ -39,6 +39,9 @@ def means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
 def _mean(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
     """Return the mean of one metric over items, which is not primary; without weights all weigh the same."""
     weights = weights or {row.item: 1 / len(rows) for row in rows}
+    is_secondary = any(row.is_secondary for row in rows)  # or another metric decides on these items
+    if TIERS[rows[0].tier].kind != "nats":
+        is_secondary |= not any(row.primary for row in rows)
     return replace(
         rows[0],
         item=item,
@@ -47,28 +50,16 @@ def _mean(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None 
         bridge_value=math.fsum(weights[row.item] * row.bridge_value for row in rows),
         estimate=mean({row.item: row.estimate for row in rows}, weights),
         primary=False,
-        is_secondary=_is_decided_by_another(rows),
+        is_secondary=is_secondary,
         p_holm=None,
         flag=None,
     )
 
 
-def _is_decided_by_another(rows: Sequence[Delta]) -> bool:
-    """Whether another metric decides on these items, as bits per byte do on those of `greedy`."""
-    if any(row.is_secondary for row in rows):
-        return True
-    return TIERS[rows[0].tier].kind != "nats" and not any(row.primary for row in rows)
-
-
 def weights_of_means(
     items: Collection[str], count: int, groups: Mapping[str, Mapping[str, float]]
 ) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Yield the name of each mean over all items or a group, and the weight of each of its items.
-
-    Args:
-        items: Names of the items that have a value.
-        count: Number of all items; if some have no value, there is no mean over all.
-    """
+    """Yield the name of each mean over all items or a group, and the weight of each of its items."""
     if 0 < len(items) == count:
         yield OVERALL, dict.fromkeys(items, 1 / len(items))
     for name, weights in groups.items():
@@ -79,13 +70,7 @@ def weights_of_means(
 def decisive_deltas(
     objective: Objective, deltas: Sequence[Delta], key: str
 ) -> tuple[list[Delta], Delta]:
-    """Return the deltas of an objective's items, and the one it is decided on, which may be their mean.
-
-    For a tier of rates it is its rate. Raises BridgeError where nothing of the objective was scored.
-
-    Args:
-        key: Place of the objective in the configuration, for messages.
-    """
+    """Return the deltas of an objective's items, and what decides, a mean or rate; raise BridgeError."""
     group, item = objective.group, objective.group or OVERALL
     name = f"delta_{objective.decided_on.name}"
     of_tier = [delta for delta in deltas if delta.tier == objective.tier]
@@ -116,11 +101,7 @@ def decisive_deltas(
 
 
 def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | None]:
-    """Return the interval of the gain, positive where it is better; None without interval.
-
-    Args:
-        sign: 1 if more of the metric is better, else -1.
-    """
+    """Return the interval of the gain, positive where it is better; None without interval."""
     if estimate.low is None or estimate.high is None:
         return None, None
     return (estimate.low, estimate.high) if sign > 0 else (-estimate.high, -estimate.low)

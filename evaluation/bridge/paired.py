@@ -16,7 +16,7 @@ from evaluation.bridge.exact_tests import PairCounts, mcnemar
 from evaluation.metrics.layout import Grouping
 from evaluation.metrics.ratios import Ratio
 from evaluation.metrics.variance import Spread, interval, ratio_influence, spread
-from evaluation.results.kinds import Item
+from evaluation.results.read import Item
 from evaluation.settings.metric import Metric
 
 FEW = 25
@@ -44,11 +44,7 @@ def paired_of(mine: Item, other: Item, metric: Metric, groups: Grouping) -> Pair
 
 
 def estimate_of(paired: Paired, *, same: bool = False) -> Estimate:
-    """Return the estimate of paired differences.
-
-    Args:
-        same: Whether credits that are equal on all units are no coincidence.
-    """
+    """Return the estimate; `same` states that equal credits on all units are no coincidence."""
     judged = paired.judged
     amounts, n = judged.amounts, len(judged.amounts)
     if not n:

@@ -1,8 +1,7 @@
 """What a task can detect: the questions that show a difference, and whether a series is steady.
 
 n = (z_alpha/2 + z_beta)^2 omega^2 / delta^2 questions show a difference delta (Miller, arXiv 2411.00640),
-with omega^2 the variance of a question's paired difference; of questions that pass or fail at least so many
-that the exact test can reject.
+with omega^2 the variance of a question's difference; at least so many that the exact test can reject.
 """
 
 import math
@@ -17,13 +16,7 @@ FEWEST_TO_REJECT = 6
 
 
 def needed_units(variance: float, difference: float, turning: float | None = None) -> int | None:
-    """Return how many units show a difference with probability POWER at ALPHA; None if none changes.
-
-    Args:
-        difference: True difference of the means, in the unit of the metric; not zero.
-        turning: Share of units that change their verdict, for metrics with the exact test; None for
-            others.
-    """
+    """Return how many units show a difference with POWER at ALPHA; `turning` is the share that flips."""
     if variance <= 0 or turning == 0:
         return None
     reach = quantile(1 - ALPHA / 2, math.inf) + quantile(POWER, math.inf)

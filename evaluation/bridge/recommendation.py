@@ -22,35 +22,22 @@ KINDS: Mapping[ObjectiveVerdict, str] = {
 }
 """What the named step of a stage is called, by its verdict."""
 
-_OPEN = (
-    "`steps` is not a list, so the number of checkpoints is open: the verdict is valid for one look, and "
-    "wrong more often if the stage is judged again after each new checkpoint (docs/verdicts.md)."
-)
+_OPEN = "`steps` is no list: the verdict is for one look, not if judged again after each new checkpoint."
 
 
 def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list[JudgedStep]]:
-    """Return the step to name, and the pool of steps that it was chosen from, which includes it.
-
-    Args:
-        steps: Steps of the stage with their verdicts; at least one.
-        headline: Index of the objective that ranks them.
-    """
-    best = in_order(steps, headline)[0]
-    if best.breaks_a_keep:
-        return best, list(steps)
-    return best, [s for s in steps if s.verdict == best.verdict and not s.breaks_a_keep]
-
-
-def in_order(steps: Sequence[JudgedStep], headline: int) -> list[JudgedStep]:
-    """Return steps in the order in which they would be named, each if those before it did not exist."""
+    """Return the step to name, and the pool that it was chosen from; `headline` ranks equal verdicts."""
 
     def rank(step: JudgedStep) -> tuple[int, float, int]:
         if step.breaks_a_keep:
-            return -len(KINDS), -step.excess_loss, step.step
+            return -len(KINDS), -step.worst_loss[0], step.step
         gain = step.objectives[headline].gain
         return -list(KINDS).index(step.verdict), gain, step.step  # of equal ones, the latest step
 
-    return sorted(steps, key=rank, reverse=True)
+    best = max(steps, key=rank)
+    if best.breaks_a_keep:
+        return best, list(steps)
+    return best, [s for s in steps if s.verdict == best.verdict and not s.breaks_a_keep]
 
 
 def recommend(
@@ -61,12 +48,7 @@ def recommend(
     *,
     is_open: bool = False,
 ) -> dict[str, Any]:
-    """Return the content of `recommendation.json`, without the keys on steps still to come.
-
-    Args:
-        decision: All steps judged together; None where there is nothing to decide.
-        is_open: Whether the number of steps is open, as the stage does not list its steps.
-    """
+    """Return the content of `recommendation.json`; `is_open` if the number of steps is not known."""
     if decision is None:
         why = "no step has been compared with the bridge"
         return no_step(stage, why if objectives else "the stage has no objective")
@@ -172,7 +154,7 @@ def _why(best: JudgedStep, steps: Sequence[JudgedStep], headline: int) -> str:
     none = none or "no step meets the objective"
     named = f"the {KINDS[best.verdict]}{' one' if best.verdict == 'not met' else ''}"
     alone = "; taken alone it would meet it" if best.own_verdict == "met" else ""
-    row, by = best.worst_loss, ""
+    row, by = best.worst_loss[1], ""
     if best.breaks_a_keep and row is not None:
         size = row.definition.change(-row.gain, sign="")
         by = f"its largest loss is the smallest in units of the margins ({row.in_words}: {size}); "

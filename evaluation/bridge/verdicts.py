@@ -14,8 +14,7 @@ of their own. A regression makes a `keep` not met, since a mean may hide it. For
 listed.
 
 A step's own verdict is the conjunction of its objectives. As each must be met, several objectives need
-no correction: wrongly claiming all of them is no likelier than wrongly claiming one. The correction
-for choosing among several steps is in `alpha`, see `choice`.
+no correction: wrongly claiming all of them is no likelier than wrongly claiming one.
 """
 
 from collections.abc import Sequence
@@ -25,7 +24,6 @@ from evaluation.bridge.delta import Delta, change_columns
 from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha, p_beyond
 from evaluation.bridge.means import decisive_deltas, gain_interval
 from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
-from evaluation.settings.metric import Metric
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
 
@@ -33,43 +31,14 @@ _STRONG = 0.4
 """Skewness of an estimate beyond which more than the nominal share of intervals misses the truth."""
 
 
-def objective_verdicts(
-    objectives: Sequence[Objective],
-    deltas: Sequence[Delta],
-    stage: str,
-    alphas: Sequence[float] | None = None,
-) -> list[ObjectiveRow]:
-    """Return one verdict for each objective, in their order.
-
-    Args:
-        deltas: Corrected deltas of the step against the bridge.
-        alphas: Error rate of the interval that decides each objective; None for ALPHA.
-
-    Raises:
-        BridgeError: Nothing of an objective was scored.
-    """
-    return [
-        _objective_verdict(objective, deltas, f"stages.{stage}.objective.{number}", alpha)
-        for number, (objective, alpha) in enumerate(
-            zip(objectives, alphas or [ALPHA] * len(objectives), strict=True)
-        )
-    ]
-
-
-def needed_gain(objective: Objective) -> float:
-    """Return the gain that a step must be shown to have; negative for an objective to keep."""
-    return objective.margin if objective.want == "improve" else -objective.margin
-
-
 def verdict_on(objective: Objective, low: float | None, high: float | None) -> ObjectiveVerdict:
     """Return the verdict on an objective by the interval of the gain; without interval, it is `undecided`."""
     if low is None or high is None:
         return "undecided"
-    needed = needed_gain(objective)
     if objective.want == "improve":
-        is_met, is_missed = low > needed, high <= needed
+        is_met, is_missed = low > objective.margin, high <= objective.margin
     else:
-        is_met, is_missed = low >= needed, high < needed
+        is_met, is_missed = low >= -objective.margin, high < -objective.margin
     return "met" if is_met else "not met" if is_missed else "undecided"
 
 
@@ -82,29 +51,37 @@ def conjunction(verdicts: Sequence[ObjectiveVerdict]) -> ObjectiveVerdict | None
     return "met" if set(verdicts) == {"met"} else "undecided"
 
 
-def _objective_verdict(
-    objective: Objective, deltas: Sequence[Delta], key: str, alpha: float
-) -> ObjectiveRow:
-    """Return the row of `bridge_deltas.json` on one objective."""
-    parts, headline = decisive_deltas(objective, deltas, key)
-    estimate = at_alpha(headline.estimate, alpha)
-    regressions = _regressions(objective, parts, deltas)
-    verdict = verdict_on(objective, *gain_interval(headline.sign, estimate))
-    if regressions and objective.want == "keep":
-        verdict = "not met"
-    return ObjectiveRow(
-        tier=objective.tier,
-        want=objective.want,
-        group=objective.group,
-        margin=objective.margin,
-        verdict=verdict,
-        metric=headline.metric,
-        items=tuple(dict.fromkeys(part.item for part in parts)),
-        mde=estimate.mde,
-        regressions=regressions,
-        why=_why(objective, estimate, verdict, regressions),
-        **change_columns((headline.value, headline.bridge_value), estimate),
-    )
+def objective_verdicts(
+    objectives: Sequence[Objective],
+    deltas: Sequence[Delta],
+    stage: str,
+    alphas: Sequence[float] | None = None,
+) -> list[ObjectiveRow]:
+    """Return a verdict for each objective, at its alpha if given; raise BridgeError if nothing was scored."""
+    rows = []
+    for number, objective in enumerate(objectives):
+        key = f"stages.{stage}.objective.{number}"
+        parts, headline = decisive_deltas(objective, deltas, key)
+        estimate = at_alpha(headline.estimate, alphas[number] if alphas else ALPHA)
+        regressions = _regressions(objective, parts, deltas)
+        verdict = verdict_on(objective, *gain_interval(headline.sign, estimate))
+        if regressions and objective.want == "keep":
+            verdict = "not met"
+        row = ObjectiveRow(
+            tier=objective.tier,
+            want=objective.want,
+            group=objective.group,
+            margin=objective.margin,
+            verdict=verdict,
+            metric=headline.metric,
+            items=tuple(dict.fromkeys(part.item for part in parts)),
+            mde=estimate.mde,
+            regressions=regressions,
+            why=_why(objective, estimate, verdict, regressions),
+            **change_columns((headline.value, headline.bridge_value), estimate),
+        )
+        rows.append(row)
+    return rows
 
 
 def _regressions(
@@ -143,22 +120,10 @@ def _why(
     change = metric.change(estimate.value, estimate.low, estimate.high)
     text = f"{metric.words} {change}, margin {metric.size(objective.margin)}"
     if regressions:
-        text += f"; {worse_in_words(objective.want, regressions)}"
+        beyond = " by more than the margin" if objective.want == "keep" else ""
+        text += f"; significantly worse{beyond}: {', '.join(regressions)}"
     if verdict == "undecided" and estimate.mde is not None:
-        text += f"; {detectable_in_words(metric, estimate.mde)}"
+        text += f"; could only detect changes of {metric.change(estimate.mde, sign='')} or more"
     if abs(estimate.skew) > _STRONG:
         text += "; few and skewed differences, so its error rate exceeds the nominal one"
     return text
-
-
-def worse_in_words(want: str, regressions: Sequence[str]) -> str:
-    """Return which items of an objective are significantly worse."""
-    beyond = " by more than the margin" if want == "keep" else ""
-    return f"significantly worse{beyond}: {', '.join(regressions)}"
-
-
-def detectable_in_words(metric: Metric, mde: float) -> str:
-    """Return which changes an undecided objective could have detected, without the sentence's subject."""
-    if metric.unit == "fraction" and mde >= 1:
-        return "could not detect any change"
-    return f"could only detect changes of {metric.change(mde, sign='')} or more"

@@ -4,7 +4,7 @@ The function's name is the check's name in a suite. Its docstring is the check's
 and its other arguments are the settings. A function that returns a number counts something: suites give its
 bounds. No setting is a regular expression: one that backtracks could run forever on a model's text.
 
-Each check has a kind, which decides the rates of Tier4 that it counts for (`metrics/rates.py`):
+Each check has a kind, which decides the rates of Tier4 that it counts for (`grading/probes.py`):
 
     format       lists, lengths, letter case, first and last words
     instruction  what the answer must say, must not say, or must refuse

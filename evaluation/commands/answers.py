@@ -46,7 +46,7 @@ def _verify_answers(options: argparse.Namespace) -> int:
     """Write the verdicts, and print the pass rates as JSON."""
     from evaluation.files import write_jsonl
     from evaluation.grading.by_hand import verify_file
-    from evaluation.grading.generated import check_samples, sample_rows
+    from evaluation.grading.completions import check_samples, sample_rows
 
     plan = _plan_with(configured_plans(options), options)
     prompts, summary = verify_file(plan, options.task, options.completions)
@@ -55,7 +55,7 @@ def _verify_answers(options: argparse.Namespace) -> int:
         rows = ({key: row[key] for key in shown} for row in sample_rows(prompts))
         write_jsonl(options.output, rows)
     print(json.dumps(summary, indent=1), flush=True)
-    check_samples(plan, options.task, prompts)
+    check_samples(prompts, options.task, plan.config.verification.max_error_share)
     return 0
 
 

@@ -24,8 +24,12 @@ from evaluation.dependencies.places import Plans, checkpoint_places
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import ResultsError, ScoringError
 from evaluation.files import fingerprint, read_lines, write_json
-from evaluation.grading.completions import SampledPrompt, prompt_units, summarize_task
-from evaluation.grading.generated import verify_samples
+from evaluation.grading.completions import (
+    SampledPrompt,
+    prompt_units,
+    summarize_task,
+    verify_samples,
+)
 from evaluation.grading.verdicts import find_verdicts
 from evaluation.prefill.caches import PromptCache, read_documents, read_prompts
 from evaluation.prefill.tokenizers import stage_tokenizer

@@ -1,33 +1,32 @@
 """Make the tier files of one checkpoint from its stored scores, in seconds, without model or GPU.
 
 They are in `by_checkpoint/step_<STEP>/` or `bridge/`. Groups, primary metrics and the checks of answers
-are applied here, so changing them needs no new scores. Per-item tables are written before the JSON that
-summarizes them, so a JSON's existence proves that the whole tier was written.
+are applied here, so changing them needs no new scores. Tables are written before the JSON that summarizes
+them, so a JSON's existence proves that the whole tier was written.
 """
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from evaluation.checkpoints.inspect import TRAINED
 from evaluation.checkpoints.subjects import Subject
+from evaluation.checkpoints.training import consumed_tokens, metadata_state
 from evaluation.dependencies.making import Made
 from evaluation.dependencies.places import Place
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CommandError, ResultsError, ScoringError
-from evaluation.files import atomic_path, is_temporary, write_json
-from evaluation.grading.header import header, origin
+from evaluation.files import atomic_path, is_temporary, write_json, write_parquet
 from evaluation.grading.tiers import SUMMARIZERS, TierFiles
-from evaluation.grading.units import units_of_files, write_units
 from evaluation.records import Record, read_record
+from evaluation.results.answers import FOLDER
 from evaluation.results.read import read_tier
-from evaluation.results.verified_files import FOLDER
+from evaluation.results.units import units_table
 from evaluation.scoring.external import command_name
 from evaluation.settings.groups import group_weights
-from evaluation.settings.tiers import TIERS
+from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore
 
 
@@ -57,70 +56,119 @@ def _store(subject: Subject, score: Record) -> ScoreStore:
 
 
 def _write_tiers(subject: Subject, store: ScoreStore, about: Mapping[str, Any]) -> list[Path]:
-    summarized = {name: _summarize(subject, store, name, about) for name in subject.plan.tiers}
-    folder, files = subject.folder, list[Path]()
-    for name, summary in summarized.items():
-        tier, is_external = TIERS[name], "external" in about["tiers"][name]
-        for path, write in {tier.items_file: summary.write_items, **summary.others}.items():
-            if write is not None:
-                write(folder / path)
-                files.append(folder / path)
-            elif path != tier.units_file:
-                (folder / path).unlink(missing_ok=True)
-        try:
-            units = summary.units
-            units = units_of_files(tier, summary.content, folder) if is_external else units
-            files += write_units(tier, folder, units)
-            write_json(folder / tier.summary_file, summary.content)
-            files.append(folder / tier.summary_file)
-            if is_external:
-                read_tier(folder, name)
-        except ResultsError as error:
-            said = str(error).replace(f"{folder}/", "").replace(tier.units_file, tier.items_file)
-            what = said.partition("; ")[0]
-            raise CommandError(
-                f"stages.{subject.plan.name}.command: its {what}; correct what the command writes"
-            ) from None
+    made, files = dict[TierName, TierFiles](), list[Path]()
+    for name in subject.plan.tiers:
+        if "external" in about["tiers"][name]:
+            files += _write_external(subject, store, name, about)
+        else:  # all of them first, as one may fail
+            made[name] = SUMMARIZERS[name](subject.plan, store, about["tiers"][name])
+    for name, tier_files in made.items():
+        tier, folder = TIERS[name], subject.folder
+        units = units_table(tier, tier_files.units)
+        for path, write in tier_files.others.items():
+            write(folder / path)
+        write_parquet(folder / tier.units_file, units)
+        content = {
+            **header(subject, name, about, tier_files.summaries, tier_files.counts),
+            **tier_files.content,
+            **_groups(subject, name, tier_files.content),
+        }
+        write_json(folder / tier.summary_file, content)
+        files += [
+            folder / path for path in (*tier_files.others, tier.units_file, tier.summary_file)
+        ]
     return files
 
 
-def _summarize(
-    subject: Subject, store: ScoreStore, name: str, about: Mapping[str, Any]
-) -> TierFiles:
-    entry, top = about["tiers"][name], dict[str, Any]()
-    if "external" in entry:
-        tier = _external_tier(subject, store, name, about)
-    else:
-        tier = SUMMARIZERS[name](subject.plan, store, entry)
-        top = header(subject, name, about, tier.summaries, tier.counts)
-    return replace(tier, content={**top, **tier.content, **_groups(subject, name, tier.content)})
-
-
-def _external_tier(
-    subject: Subject, store: ScoreStore, tier: str, about: Mapping[str, Any]
-) -> TierFiles:
-    """Return what an external program wrote, with this workflow's header; its other keys stay."""
-    prefix = about["tiers"][tier]["external"]
-    rows, _ = store.find_rows(prefix, [tier], lambda row, _: row)
+def _write_external(
+    subject: Subject, store: ScoreStore, name: TierName, about: Mapping[str, Any]
+) -> list[Path]:
+    """Write what an external program wrote, with this workflow's header; its other keys stay."""
+    prefix, tier, folder = about["tiers"][name]["external"], TIERS[name], subject.folder
+    rows, _ = store.find_rows(prefix, [name], lambda row, _: row)
     if not rows:
         raise ScoringError(
             f"{store.folder / prefix}: the score is missing; score this checkpoint again"
         )
     protocol = f"external: {command_name(subject.plan.stage.command or '')}"
-    content = {**json.loads(rows[tier]["summary"]), **origin(subject, about), "protocol": protocol}
-    section = TIERS[tier].section
-    for item, entry in (content.get(section) or {}).items():
-        settings = getattr(subject.plan.suite, section).get(item)
+    content = {**json.loads(rows[name]["summary"]), **origin(subject, about), "protocol": protocol}
+    for item, entry in (content.get(tier.section) or {}).items():
+        settings = getattr(subject.plan.suite, tier.section).get(item)
         if isinstance(entry, dict) and hasattr(settings, "group"):
             entry["group"] = settings.group
             entry |= {"kind": settings.kind} if hasattr(settings, "kind") else {}
-    items = rows[tier]["items"]
-    return TierFiles(content, {}, None if items is None else partial(_write_bytes, items))
+    content |= _groups(subject, name, content)
+    units = folder / tier.units_file
+    units.unlink(missing_ok=True)
+    if rows[name]["items"] is not None:
+        with atomic_path(units) as temporary:
+            temporary.write_bytes(rows[name]["items"])
+    write_json(folder / tier.summary_file, content)
+    try:
+        read_tier(folder, name)
+    except ResultsError as error:
+        what = str(error).replace(f"{folder}/", "").partition("; ")[0]
+        raise CommandError(
+            f"stages.{subject.plan.name}.command: its {what}; correct what the command writes"
+        ) from None
+    return [path for path in (units, folder / tier.summary_file) if path.exists()]
 
 
-def _write_bytes(content: bytes, path: Path) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(content)
+def header(
+    subject: Subject,
+    tier: str,
+    about: Mapping[str, Any],
+    summaries: Iterable[Mapping[str, Any]],
+    items: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the first keys of a tier file: its checkpoint, its protocol, and the cost of scoring.
+
+    Args:
+        items: Items requested, used and left out.
+    """
+    summaries = list(summaries)
+    seconds = sum(summary["seconds"] for summary in summaries)
+    tokens = sum(summary["tokens_processed"] for summary in summaries)
+    versions: dict[str, set[str]] = {}  # of all scores, which may be older than those installed now
+    for summary in summaries:
+        for package, version in summary["packages"].items():
+            versions.setdefault(package, set()).add(version)
+    return {
+        **origin(subject, about),
+        "protocol": TIERS[tier].protocol,
+        "packages": {package: sorted(found) for package, found in sorted(versions.items())},
+        "device": about["device"],
+        "gpu": " and ".join(_of_all(summaries, "gpu")) or None,
+        **({"layers": layers} if (layers := _of_all(summaries, "layers")) else {}),
+        "row_tokens": _of_all(summaries, "row_tokens"),
+        "dtype": about["dtype"],
+        "seconds": round(seconds, 3),
+        "tokens_per_second": round(tokens / seconds, 1) if seconds else None,
+        "items": items,
+    }
+
+
+def _of_all(summaries: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
+    """Return the distinct values of a key over all scores; some scores may lack it."""
+    return sorted({summary[key] for summary in summaries if summary.get(key) is not None})
+
+
+def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys that identify the checkpoint of a tier file, with which it begins."""
+    is_there = bool(metadata_state(subject.checkpoint))
+    return {
+        "stage": subject.plan.name,
+        "step": subject.step,
+        "role": subject.role,
+        "checkpoint": about["checkpoint"],
+        "checkpoint_identity": about["identity"],
+        "tokenizer": about["tokenizer"],
+        "sequence_length": about["sequence_length"],
+        **{key: about[key] for key in TRAINED if about.get(key) is not None},
+        "consumed_tokens": consumed_tokens(subject.checkpoint)
+        if is_there
+        else about.get("consumed_tokens"),
+    }
 
 
 def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str, Any]:

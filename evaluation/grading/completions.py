@@ -1,27 +1,46 @@
-"""Summarize a Tier5 task's completions and verdicts: rates, pass@k and strata."""
+"""Tier5: a task's stored completions, cut, verified, and summarized: rates, pass@k, cons@n.
+
+pass@k    chance that one of k samples is right, without bias: 1 - C(n-c, k) / C(n, k)
+          (Chen et al. 2021, arXiv 2107.03374)
+cons@n    whether the answer that most of the samples give is right; answers that tie for the most
+          share the credit
+
+`generation/<task>/results.jsonl` has a line a sample: prompt, completion, how it ended, verdicts.
+"""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
 
 from evaluation.errors import ScoringError
-from evaluation.grading.units import floats
+from evaluation.grading.verdicts import AnswerJob, check_errors
 from evaluation.metrics.layout import Layout
-from evaluation.metrics.pass_at_k import majority, pass_at_k, powers
-from evaluation.metrics.rates import TRUNCATED
-from evaluation.metrics.variance import Floats, Interval, interval
-from evaluation.prefill.caches import DocumentLine
-from evaluation.results.kinds import Units, units_of
-from evaluation.results.units_file import SOURCES
+from evaluation.metrics.variance import Floats
+from evaluation.prefill.caches import DocumentLine, PromptCache
+from evaluation.results.units import SOURCES, Units, units_of
 from evaluation.scoring.stored_completions import StoredCompletion
+from evaluation.settings.generation import CompletionTask
+from evaluation.settings.measured import TRUNCATED
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.verifiers import AnyVerifier, Provided
 from evaluation.verification.answers import AnswerKind
 from evaluation.verification.registry import VERIFIERS
-from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, UNFINISHED, Verdict
+from evaluation.verification.thinking import answer_part
+from evaluation.verification.verdicts import (
+    OUT_OF_MEMORY,
+    OUT_OF_TIME,
+    UNFINISHED,
+    Verdict,
+    unless_unfinished,
+)
+
+Sample = tuple[str, int, StoredCompletion]
+"""A prompt's id, the index of one of its samples, and the completion."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +64,55 @@ class SampledPrompt:
         """Return a verifier's verdicts in the order of samples, without samples on which it failed."""
         return [v for s in self.samples if (v := s.verdicts[view]).credit is not None]
 
-    def credit(self, view: str) -> float | None:
-        """Return the mean credit over samples; None where the verifier failed on all of them."""
+    def credit(self, view: str) -> float:
+        """Return the mean credit over samples; NaN where the verifier failed on all of them."""
         valid = self.valid(view)
-        return math.fsum(verdict.credit or 0 for verdict in valid) / len(valid) if valid else None
+        return math.fsum(v.credit or 0 for v in valid) / len(valid) if valid else math.nan
 
-    def right(self, view: str) -> int:
-        """Return how many samples have the full credit."""
-        return sum(verdict.credit == 1 for verdict in self.valid(view))
+
+def verify_samples(
+    task: CompletionTask,
+    cache: PromptCache,
+    documents: Mapping[str, DocumentLine],
+    samples: Sequence[Sample],
+    find: Callable[[Sequence[AnswerJob]], Sequence[Verdict]],
+) -> list[SampledPrompt]:
+    """Return the prompts of some samples, in the order in which these occur, with all verdicts.
+
+    Args:
+        find: Returns a verdict for each job.
+    """
+    texts = {prompt.id: prompt.prompt for prompt in cache.prompts}
+    after, template = task.answer_after, cache.meta.get("chat_template")
+    answers = [
+        answer_part(completion.text, texts[prompt], after, template)
+        for prompt, _, completion in samples
+    ]
+    found = find(
+        [
+            (verifier, documents[prompt].document, answer or "")
+            for verifier in task.views.values()
+            for (prompt, _, _), answer in zip(samples, answers, strict=True)
+        ]
+    )
+    verdicts = map(unless_unfinished, found, cycle([answer is None for answer in answers]))
+    by_view = {view: [*islice(verdicts, len(samples))] for view in task.views}
+    of_prompt: dict[str, list[VerifiedSample]] = {}
+    for number, (prompt, index, completion) in enumerate(samples):
+        of_sample = {view: of_view[number] for view, of_view in by_view.items()}
+        of_prompt.setdefault(prompt, []).append(VerifiedSample(index, completion, of_sample))
+    return [
+        SampledPrompt(documents[prompt], texts[prompt], verified)
+        for prompt, verified in of_prompt.items()
+    ]
+
+
+def check_samples(prompts: Sequence[SampledPrompt], name: str, max_error_share: float) -> None:
+    """Check that every verifier verified enough samples of a task; raise ScoringError."""
+    of_sample = {f"sample {s.index} of {p.line.id}": s.verdicts for p in prompts for s in p.samples}
+    for view in prompts[0].samples[0].verdicts:
+        verdicts = {place: of_view[view] for place, of_view in of_sample.items()}
+        check_errors(f"{name}: {view}", verdicts, max_error_share)
 
 
 def prompt_units(prompts: Sequence[SampledPrompt], views: Iterable[str]) -> Units:
@@ -62,17 +122,14 @@ def prompt_units(prompts: Sequence[SampledPrompt], views: Iterable[str]) -> Unit
         views: The task's verifiers; the first is the primary one.
     """
     tier, (primary, *others) = TIERS["tier5"], views
-    lines, samples = [prompt.line for prompt in prompts], [prompt.samples for prompt in prompts]
-    columns = {
-        tier.headline_by(view, primary): floats(prompt.credit(view) for prompt in prompts)
+    lines, drawn = [prompt.line for prompt in prompts], [prompt.samples for prompt in prompts]
+    columns: dict[str, Floats] = {
+        tier.headline_by(view, primary): np.array([prompt.credit(view) for prompt in prompts])
         for view in (primary, *others)
     }
-    columns[TRUNCATED] = floats(
-        _share(sample.completion.stop_reason == "length" for sample in drawn) for drawn in samples
-    )
-    for name in (metric.name for metric in tier.secondary):
-        amounts = ([FORMULAS[name](sample.completion) for sample in drawn] for drawn in samples)
-        columns[name] = floats(math.fsum(of_prompt) / len(of_prompt) for of_prompt in amounts)
+    for name, formula in FORMULAS.items():
+        of_prompts = [[formula(sample.completion) for sample in samples] for samples in drawn]
+        columns[name] = np.array([math.fsum(one) / len(one) for one in of_prompts])
     groupings: dict[str, dict[str, str]] = {}
     for line in lines:
         for by, group in line.strata.items():
@@ -90,9 +147,10 @@ def prompt_units(prompts: Sequence[SampledPrompt], views: Iterable[str]) -> Unit
 
 
 FORMULAS: Mapping[str, Callable[[StoredCompletion], float]] = {
+    TRUNCATED.name: lambda completion: float(completion.stop_reason == "length"),
     "mean_tokens": lambda completion: completion.tokens,
 }
-"""A formula for each secondary metric of Tier5, which is its mean over completions."""
+"""A formula for each metric of Tier5 that is a mean over completions, whatever the verdicts."""
 
 
 def summarize_task(
@@ -104,122 +162,116 @@ def summarize_task(
         units: The prompts as `prompt_units` returns them.
         views: The task's verifiers by name; the first is the primary one.
     """
-    tier, primary = TIERS["tier5"], next(iter(views))
+    primary = next(iter(views))
     samples = [sample for prompt in prompts for sample in prompt.samples]
     return {
         "verifiers": {
-            view: {
-                **_pass_rate(prompts, view, units, tier.headline_by(view, primary)),
-                **_beside(prompts, view),
-                **over_samples(prompts, view, verifier, units.layout),
-            }
+            view: _verifier(prompts, units, view, verifier, primary)
             for view, verifier in views.items()
         },
         "prompts": len(prompts),
         "samples": len(samples),
-        TRUNCATED: units.measured[TRUNCATED].value,
-        "empty_rate": _share(not s.completion.text.strip() for s in samples),
-        **{metric.key: units.measured[metric.name].value for metric in tier.secondary},
+        **{TIERS["tier5"].metric(name).key: units.measured[name].value for name in FORMULAS},
+        "empty_rate": sum(not s.completion.text.strip() for s in samples) / len(samples),
         "unfinished": sum(s.verdicts[primary].note == UNFINISHED for s in samples),
-        "strata": _strata(units),
     }
 
 
-def _share(values: Iterable[bool]) -> float:
-    return float(np.mean([*values]))
-
-
-def _pass_rate(
-    prompts: Sequence[SampledPrompt], view: str, units: Units, metric: str
+def _verifier(
+    prompts: Sequence[SampledPrompt], units: Units, view: str, verifier: AnyVerifier, primary: str
 ) -> dict[str, Any]:
-    """Return a verifier's pass rate with its interval; raise ScoringError where it failed on all samples."""
-    if (rate := units.measured.get(metric)) is None:
+    """Return a verifier's rates; raise ScoringError where it failed on all samples.
+
+    `format_rate` is the share of samples from which it extracts anything. A rate of samples leaves out those
+    on which it failed.
+    """
+    rate = units.measured.get(TIERS["tier5"].headline_by(view, primary))
+    if rate is None:
         why = prompts[0].samples[0].verdicts[view].reason
         raise ScoringError(f"the verifier {view!r} failed on every completion (the first: {why})")
-    found = _with_interval(rate.amounts, units.layout)
-    return {"pass_rate": found.pop("value"), **found}
-
-
-def _beside(prompts: Sequence[SampledPrompt], view: str) -> dict[str, Any]:
-    """Return what is shown beside a verifier's pass rate, over samples on which it did not fail.
-
-    `format_rate` is the share of samples from which it extracts anything.
-    """
     verdicts = [verdict for prompt in prompts for verdict in prompt.valid(view)]
     weight = math.fsum(verdict.weight for verdict in verdicts)
     weighted = math.fsum(v.weight * (v.credit or 0) for v in verdicts)
     return {
+        "pass_rate": rate.value,
         "weighted_rate": weighted / weight if weight else None,
-        "format_rate": _share(verdict.answer is not None for verdict in verdicts),
+        "format_rate": sum(verdict.answer is not None for verdict in verdicts) / len(verdicts),
         "errors": sum(len(prompt.samples) for prompt in prompts) - len(verdicts),
         "over_limits": sum(v.note in (OUT_OF_TIME, OUT_OF_MEMORY) for v in verdicts),
+        **over_samples(prompts, view, verifier),
     }
 
 
 def over_samples(
-    prompts: Sequence[SampledPrompt], view: str, verifier: AnyVerifier, layout: Layout
+    prompts: Sequence[SampledPrompt], view: str, verifier: AnyVerifier
 ) -> dict[str, Any]:
-    """Return pass@k and cons@n, where there are several samples."""
+    """Return pass@k by k, and cons@n for answers that can be compared, where there are several samples.
+
+    A prompt counts for pass@k if at least k of its samples have a verdict; null where none does.
+    """
     n = min(len(prompt.samples) for prompt in prompts)
     if n < 2:
         return {}
-    found = {"pass_at_k": {str(k): _pass_at_k(prompts, view, k, layout) for k in powers(n)}}
-    kind = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind]
-    if not isinstance(kind, AnswerKind):  # such as programs, of which no two are the same answer
-        return found
-    bare = kind.bare
-
-    def vote(verdict: Verdict) -> str | None:
-        """Return one text for all right answers, and one for all spellings of a wrong one."""
-        if verdict.answer is None:
-            return None
-        return "right" if verdict.credit == 1 else f"= {bare(verifier, verdict.answer)}"
-
     valid = [prompt.valid(view) for prompt in prompts]
-    credits = [
-        majority([*map(vote, verdicts)], [verdict.credit == 1 for verdict in verdicts])
-        if verdicts
-        else math.nan
-        for verdicts in valid
-    ]
-    return {**found, "cons_at_n": _with_interval(credits, layout)}
-
-
-def _pass_at_k(
-    prompts: Sequence[SampledPrompt], view: str, k: int, layout: Layout
-) -> dict[str, Any]:
-    """Return pass@k over the prompts of which at least k samples could be verified, and their number."""
-    counts = [(len(prompt.valid(view)), prompt.right(view)) for prompt in prompts]
-    values = [pass_at_k(n, right, k) if n >= k else math.nan for n, right in counts]
-    return {**_with_interval(values, layout), "prompts": sum(map(math.isfinite, values))}
-
-
-def _with_interval(values: Sequence[float] | Floats, layout: Layout) -> dict[str, Any]:
-    """Return the mean over the prompts that have a value, with its interval; null (not 0) where none has.
-
-    Args:
-        values: One for each prompt; NaN where it could not be verified.
-        layout: How all prompts depend on one another.
-    """
-    credit = np.asarray(values, dtype=np.float64)
-    is_known = np.isfinite(credit)
-    if not is_known.any():
-        return dict.fromkeys(Interval._fields)
-    return interval(credit[is_known], layout.only(is_known).groups)._asdict()
-
-
-def _strata(units: Units) -> dict[str, dict[str, Any]]:
-    """Return the primary verifier's rate, by the names of the grouping and of the group."""
-    rate = units.measured[TIERS["tier5"].headline]
-    strata: dict[str, dict[str, Any]] = {}
-    for grouping, group_of in units.groupings.items():
-        groups = np.array([group_of.get(id, "") for id in units.ids])
-        strata[grouping] = {
-            group: {
-                **_with_interval(rate.amounts[is_in], units.layout.only(is_in)),
-                "prompts": int(rate.is_judged[is_in].sum()),
-            }
-            for group in sorted({*group_of.values()})
-            for is_in in [groups == group]
+    rights = [(len(verdicts), sum(v.credit == 1 for v in verdicts)) for verdicts in valid]
+    found: dict[str, Any] = {
+        "pass_at_k": {
+            str(k): _mean(pass_at_k(drawn, right, k) for drawn, right in rights if drawn >= k)
+            for k in sorted({2**i for i in range(n.bit_length())} | {n})
         }
-    return strata
+    }
+    kind = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind]
+    if isinstance(kind, AnswerKind):  # of programs no two are the same answer
+        votes = [[_vote(kind, verifier, verdict) for verdict in verdicts] for verdicts in valid]
+        found["cons_at_n"] = _mean(majority(cast) for cast in votes if cast)
+    return found
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    known = [*values]
+    return math.fsum(known) / len(known) if known else None
+
+
+def pass_at_k(n: int, right: int, k: int) -> float:
+    """Return the chance that one of k of n samples is right, without bias."""
+    if n - right < k:
+        return 1.0
+    return 1.0 - math.prod((n - right - i) / (n - i) for i in range(k))
+
+
+Vote = tuple[str | None, bool]
+"""An answer, None for none, and whether it is right."""
+
+
+def _vote(kind: AnswerKind, verifier: AnyVerifier, verdict: Verdict) -> Vote:
+    """Return one text for all right answers, and one for all spellings of a wrong one."""
+    if verdict.answer is None:
+        return None, False
+    is_right = verdict.credit == 1
+    return "right" if is_right else f"= {kind.bare(verifier, verdict.answer)}", is_right
+
+
+def majority(votes: Sequence[Vote]) -> float:
+    """Return the credit of a prompt's most frequent answer (cons@n); answers that tie share it."""
+    counts = Counter(vote for vote in votes if vote[0] is not None)
+    best = [vote for vote, count in counts.items() if count == max(counts.values())]
+    return sum(is_right for _, is_right in best) / len(best) if best else 0.0
+
+
+def sample_rows(prompts: Sequence[SampledPrompt]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of `results.jsonl`."""
+    for prompt in prompts:
+        for sample in prompt.samples:
+            yield {
+                "id": prompt.line.id,
+                "sample": sample.index,
+                "prompt": prompt.text,
+                "completion": sample.completion.text,
+                "stop_reason": sample.completion.stop_reason,
+                "prompt_tokens": sample.completion.prompt_tokens,
+                "completion_tokens": sample.completion.tokens,
+                "verdicts": {
+                    view: {k: v for k, v in vars(verdict).items() if k != "note" or v}
+                    for view, verdict in sample.verdicts.items()
+                },
+            }

@@ -1,24 +1,32 @@
-"""Tier4: checks verify what follows a model's thinking in each answer to a probe."""
+"""Tier4: checks verify what follows a model's thinking in each answer to a probe.
+
+A rate is a share of prompts, not of checks, so that two checkpoints can be paired prompt by prompt. A prompt
+counts for a rate if it has a check of one of the rate's kinds (`settings.measured`), and passes if all of its
+checks of those kinds do. `truncated_rate` counts answers that reached their token limit. Prompts that can
+only be judged by their meaning (`headline: false`) count for their category alone. A rate for which no prompt
+counts is null.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from evaluation.grading.units import by_headline, probe_units
+import numpy as np
+
 from evaluation.grading.verdicts import AnswerJob
-from evaluation.metrics.rates import RATES, PromptRow, prompt_summary
-from evaluation.results.kinds import Units
-from evaluation.results.units_file import ByItem
+from evaluation.metrics.layout import Layout
+from evaluation.metrics.variance import Floats
+from evaluation.results.units import ByItem, Units, units_of
 from evaluation.scoring.stored_completions import StoredCompletion, counted_completions, sample_key
+from evaluation.settings.measured import OF_PROBES, TRUNCATED
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Probe
-from evaluation.settings.tiers import TIERS
+from evaluation.settings.tiers import TIERS, Tier
 from evaluation.store import ScoreStore
 from evaluation.verification.checks.registry import named
 from evaluation.verification.thinking import checked_part, end_of_thinking
 from evaluation.verification.verdicts import Verdict, unless_unfinished
-
-_NO_DOCUMENT: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,9 @@ class AnsweredProbe:
 
 
 Answered = Mapping[str, AnsweredProbe]
+
+PromptRow = dict[str, Any]
+"""A prompt, its answer, and the results of the checks."""
 
 
 def answered_probes(
@@ -69,10 +80,10 @@ def answered_probes(
 
 def probe_jobs(answered: Answered) -> dict[str, AnswerJob]:
     """Return the checks of all answers, by the place that errors name."""
-    parts = {name: probe.part or "" for name, probe in answered.items()}
     return {
-        f"{check_name} of {name}": (check, _NO_DOCUMENT, parts[name])
+        f"{check_name} of {name}": (check, {}, part)
         for name, answer in answered.items()
+        for part in [answer.part or ""]
         for check_name, check in named(answer.probe.checks)
     }
 
@@ -81,11 +92,14 @@ def probe_rows(answered: Answered, verdicts: Iterable[Verdict]) -> list[PromptRo
     """Return answers with the results of the checks in `probe_jobs`'s order."""
     following, rows = iter(verdicts), []
     for name, entry in answered.items():
-        is_unfinished, checks = entry.part is None, []
-        for (check_name, check), verdict in zip(named(entry.probe.checks), following, strict=False):
-            verdict = unless_unfinished(verdict, is_unfinished)
-            passed = {"passed": verdict.credit == 1, "note": verdict.note}
-            checks.append({"name": check_name, "kind": check.kind, **passed})
+        checks: dict[str, dict[str, Any]] = {}
+        counted = [*named(entry.probe.checks)]
+        for (check_name, check), found in zip(
+            counted, islice(following, len(counted)), strict=True
+        ):
+            verdict = unless_unfinished(found, entry.part is None)
+            note = {"note": verdict.note} if verdict.note else {}
+            checks[check_name] = {"kind": check.kind, "passed": verdict.credit == 1, **note}
         rows.append(
             {
                 "id": name,
@@ -102,26 +116,62 @@ def probe_rows(answered: Answered, verdicts: Iterable[Verdict]) -> list[PromptRo
     return rows
 
 
-def summarize(rows: Sequence[PromptRow]) -> tuple[dict[str, Any], ByItem]:
-    """Return `summary`, `by_category` and `prompts` of `tier4_sft_native.json`, and the table of units."""
-    tier = TIERS["tier4"]
-    units = probe_units(tier, rows)
-    categories = {name: members for name, members in units.items() if name is not None}
-    content = {
-        "summary": _rates(units[None]),
-        "by_category": {
-            name: {"prompts": len(members.ids), **_rates(members)}
-            for name, members in categories.items()
-        },
-        "prompts": [prompt_summary(row) for row in rows],
+def outcome(row: PromptRow, rate: str) -> float:
+    """Return 1 if a prompt passed or was truncated, 0 if not, NaN if it does not count for the rate."""
+    if rate == TRUNCATED.name:
+        return float(row["stop_reason"] == "length")
+    kinds = TIERS["tier4"].metric(rate).of_checks
+    relevant = [check["passed"] for check in row["checks"].values() if check["kind"] in kinds]
+    return float(all(relevant)) if relevant else np.nan
+
+
+def probe_units(tier: Tier, rows: Sequence[PromptRow]) -> ByItem:
+    """Return the prompts of each category with the headline, and under None all with all rates."""
+    members: dict[str | None, list[PromptRow]] = {None: [row for row in rows if row["headline"]]}
+    for row in rows:
+        members.setdefault(row["category"], []).append(row)
+    rates = [metric.name for metric in OF_PROBES]
+    return {
+        name: _rated(tier, counted, rates if name is None else [tier.headline])
+        for name, counted in members.items()
     }
-    return content, by_headline(tier, units)
 
 
-def _rates(units: Units) -> dict[str, float | None]:
+def _rated(tier: Tier, rows: Sequence[PromptRow], rates: Sequence[str]) -> Units:
+    columns: dict[str, Floats] = {
+        rate: np.array([outcome(row, rate) for row in rows], np.float64) for rate in rates
+    }
+    return units_of(tier, [row["id"] for row in rows], Layout(len(rows)), columns)
+
+
+def summarize(rows: Sequence[PromptRow]) -> dict[str, Any]:
+    """Return `summary`, `by_category` and `prompts` of `tier4_sft_native.json`."""
+    tier, rates = TIERS["tier4"], [metric.name for metric in OF_PROBES]
+    categories = dict.fromkeys(row["category"] for row in rows)
+    of_category = {name: [row for row in rows if row["category"] == name] for name in categories}
+    hidden = ("prompt", "response")
+    return {
+        "summary": _shares(tier, [row for row in rows if row["headline"]], rates),
+        "by_category": {
+            name: {"prompts": len(counted), **_shares(tier, counted, rates)}
+            for name, counted in of_category.items()
+        },
+        "prompts": [
+            {
+                **{key: value for key, value in row.items() if key not in hidden},
+                "passed": outcome(row, tier.headline) == 1,
+                "response_words": len(row["response"].split()),
+                "response_characters": len(row["response"]),
+            }
+            for row in rows
+        ],
+    }
+
+
+def _shares(tier: Tier, rows: Sequence[PromptRow], rates: Sequence[str]) -> dict[str, float | None]:
     """Return all rates over some prompts; None where no prompt counts."""
-    given = units.measured
-    return {rate: given[rate].value if rate in given else None for rate in RATES}
+    measured = _rated(tier, rows, rates).measured
+    return {rate: measured[rate].value if rate in measured else None for rate in rates}
 
 
 def chats_in_file(chats: Iterable[Mapping[str, Any]], answered: Answered) -> list[dict[str, Any]]:
@@ -133,9 +183,3 @@ def chats_in_file(chats: Iterable[Mapping[str, Any]], answered: Answered) -> lis
             names = [name for name in chat["probes"] if answered[name].end == mark]
             parts.append({"probes": names, **shared, "answer_after": mark})
     return parts
-
-
-def generations(rows: Iterable[PromptRow]) -> list[dict[str, Any]]:
-    """Return the rows of `tier4_sft_native_generations.jsonl`: prompts and answers, without checks."""
-    hidden = ("headline", "checks")
-    return [{key: row[key] for key in row if key not in hidden} for row in rows]

@@ -1,47 +1,59 @@
-"""Make each tier's files from its stored scores: the content of its JSON, and its per-item file."""
+"""Make each tier's files from its stored scores: the content of its JSON, its units, and its other files."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl, write_parquet
-from evaluation.grading.generated import verify_task
-from evaluation.grading.header import add_up
+from evaluation.grading.completions import (
+    check_samples,
+    prompt_units,
+    sample_rows,
+    summarize_task,
+    verify_samples,
+)
 from evaluation.grading.probes import (
     answered_probes,
     chats_in_file,
-    generations,
     probe_jobs,
     probe_rows,
+    probe_units,
     summarize,
 )
-from evaluation.grading.units import block_units, question_units
+from evaluation.grading.texts import (
+    BLOCK_SCHEMA,
+    block_units,
+    candidates,
+    question_units,
+    slice_values,
+    stored_rows,
+)
 from evaluation.grading.verdicts import check_errors, find_verdicts
-from evaluation.metrics.measures import measure_questions, summarize_questions, with_measures
-from evaluation.metrics.perplexity import check_blocks
-from evaluation.metrics.positions import summarize_positions
-from evaluation.prefill.caches import EXAMPLES, QuestionLine, read_questions
-from evaluation.results.columns import BLOCKS, CANDIDATES, arrow_schema
-from evaluation.results.kinds import Units
-from evaluation.results.tier_files import TaskMeans
-from evaluation.results.units_file import ByItem
+from evaluation.metrics.measures import MEASURES, measure_questions, summarize_questions
+from evaluation.prefill.caches import (
+    EXAMPLES,
+    check_cached_golds,
+    read_documents,
+    read_prompts,
+    read_questions,
+)
+from evaluation.results.answers import FOLDER, RESULTS
+from evaluation.results.units import ByItem, Units
+from evaluation.scoring.stored_completions import counted_completions, sample_key
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS, Tier, complete
+from evaluation.settings.provided import settled_task
+from evaluation.settings.tiers import TIERS, complete
 from evaluation.store import ScoreStore
 from evaluation.verification.sandbox.run import describe_sandbox
 
 SPENT = ("seconds", "tokens_processed")
 
-SCHEMA = arrow_schema(CANDIDATES[1:])  # the first one names the item
-BLOCK_SCHEMA = arrow_schema(BLOCKS[1:])
+Write = Callable[[Path], object]
 
 
 @dataclass(frozen=True)
@@ -53,143 +65,98 @@ class TierFiles:
 
     content: dict[str, Any]
     units: ByItem
-    write_items: Callable[[Path], object] | None
     summaries: list[Mapping[str, Any]] = field(default_factory=list)
     counts: Mapping[str, Any] = field(default_factory=dict)
-    others: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
+    others: Mapping[str, Write] = field(default_factory=dict)
 
 
 def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Summarize Tier2; overall values are unweighted means over slices that all have them."""
-    tier, units, tables = TIERS["tier2"], dict[str | None, Units](), dict[str, pa.Table]()
-    slices, spent = dict[str, dict[str, Any]](), list[Mapping[str, Any]]()
+    tier, units, spent = TIERS["tier2"], dict[str | None, Units](), list[Mapping[str, Any]]()
+    slices: dict[str, dict[str, Any]] = {}
     for name, of_suite in plan.suite.slices.items():
         item = entry["items"][name]
-        rows, scores = _stored_rows(store, list(map(str, range(item["blocks"]))), item["rows"])
-        tables[name] = pa.Table.from_pylist(rows, BLOCK_SCHEMA)
-        check_blocks(tables[name])
-        units[name] = block_units(tier, tables[name], item["data_checksum"])
+        rows, scores = stored_rows(store, list(map(str, range(item["blocks"]))), item["rows"])
+        table = pa.Table.from_pylist(rows, BLOCK_SCHEMA)
+        units[name] = block_units(tier, table, item["data_checksum"])
         spent += scores
         slices[name] = {
-            **{key: sum(score[key] for score in scores) for key in SPENT},
+            **_cost(scores),
             **slice_values(tier, units[name]),
-            "by_position": summarize_positions(units[name].positions, plan.sequence_length),
             **_origin(item, of_suite.group),
             "attention": of_suite.attention or "block",
         }
     overall = {
         metric.key: metric.mean([values[metric.key] for values in slices.values()])
         for metric in tier.metrics
-        if all(values.get(metric.key) is not None for values in slices.values())
     }
-    kinds = {values["attention"] for values in slices.values()}
-    attention = kinds.pop() if len(kinds) == 1 else None
-    content = {"attention": attention, "overall": overall, "slices": slices}
-    return _tier_files(tier, content, units, tables, spent)
-
-
-def slice_values(tier: Tier, units: Units) -> dict[str, float | None]:
-    """Return a slice's metrics, and what they were computed over."""
-    measured = {tier.metric(name): ratio for name, ratio in units.measured.items()}
-    return {
-        **{metric.key: metric.linked(ratio.value) for metric, ratio in measured.items()},
-        "tokens": int(units.sums["tokens"].sum()),
-        "blocks": len(units.ids),
-        "bytes": int(units.sums["bytes"].sum()),
-    }
+    counts = add_up(item["items"] for item in slices.values())
+    return TierFiles({"overall": overall, "slices": slices}, units, spent, counts)
 
 
 def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Summarize Tier3; overall values are unweighted means over the tasks that have them."""
-    tier, units, tables = TIERS["tier3"], dict[str | None, Units](), dict[str, pa.Table]()
+    tier, units, tables = TIERS["tier3"], dict[str | None, Units](), list[pa.Table]()
     tasks, spent = dict[str, dict[str, Any]](), list[Mapping[str, Any]]()
     for name, task in plan.suite.tasks.items():
         lines, meta = read_questions(plan.cache_folder("tier3", name))
         keys = [line.key for line in lines]
-        rows, scores = _stored_rows(store, keys, entry["items"][name]["choices"])
+        rows, scores = stored_rows(store, keys, entry["items"][name]["choices"])
         table, primary = candidates(lines, rows), task.primary or "raw"
         questions = measure_questions(table, task.kind)
         checksum = {EXAMPLES: meta["checksum"][EXAMPLES]}
         about = {"data": meta["definition"], "data_checksum": checksum, "items": meta["items"]}
         tasks[name] = {
-            **{key: sum(score[key] for score in scores) for key in SPENT},
+            **_cost(scores),
             **summarize_questions(questions, primary),
             "truncated_contexts": sum(row["truncated"] for row in rows),
             **_origin(about, task.group),
             "task": task.model_dump(mode="json"),
         }
-        units[name] = question_units(tier, table, questions, primary)
-        tables[name] = with_measures(table, questions)
+        units[name] = question_units(tier, questions, primary)
+        named = pa.array([name] * table.num_rows, pa.string())
+        tables.append(table.add_column(0, tier.item, named))
         spent += scores
-    values = {
-        key: [task[key] for task in tasks.values() if key in task] for key in TaskMeans.model_fields
+    overall = {
+        key: _mean(values)
+        for key in ("accuracy", "centered", "greedy", *MEASURES)
+        if (values := [task[key] for task in tasks.values() if key in task])
     }
-    overall = {key: _mean(of_tasks) for key, of_tasks in values.items() if of_tasks}
-    return _tier_files(tier, {"overall": overall, "tasks": tasks}, units, tables, spent)
-
-
-def _stored_rows(
-    store: ScoreStore, keys: Sequence[str], prefix: str
-) -> tuple[list[dict[str, Any]], list[Mapping[str, Any]]]:
-    """Return the row of each key in the store, in order, and the summaries of the scores."""
-    rows, used = store.find_rows(prefix, set(keys), lambda row, _: row)
-    if lacking := [key for key in keys if key not in rows]:
-        raise ScoringError(
-            f"{store.folder}: {len(lacking)} rows of {prefix} are missing; score this checkpoint again"
-        )
-    return [rows[key] for key in keys], [*used.values()]
-
-
-def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return a row of SCHEMA for each candidate, by each question's row in the store, in the same order."""
-    counts = [len(line.sizes) for line in lines]
-    sizes = np.array(list(chain.from_iterable(line.sizes for line in lines))).reshape(-1, 3).T
-
-    def repeated(key: str) -> list[Any]:
-        pairs = zip(lines, counts, strict=True)
-        return [value for line, n in pairs for value in [getattr(line, key)] * n]
-
-    def flat(key: str) -> list[Any]:
-        pairs = zip(stored, counts, strict=True)
-        return list(chain.from_iterable(row[key] or [None] * n for row, n in pairs))
-
-    columns = {
-        "item": repeated("id"),
-        **{key: repeated(key) for key in ("cluster", "stratum", "question", "row")},
-        "candidate": [number for count in counts for number in range(count)],
-        "gold": [number == line.gold for line in lines for number in range(len(line.sizes))],
-        **{key: flat(key) for key in ("logprob", "unconditional", "is_greedy")},
-        **dict(zip(("tokens", "chars", "bytes"), sizes, strict=True)),
-    }
-    return pa.Table.from_pydict(columns, schema=SCHEMA)
+    write = partial(write_parquet, table=pa.concat_tables(tables))
+    counts = add_up(item["items"] for item in tasks.values())
+    content = {"overall": overall, "tasks": tasks}
+    return TierFiles(content, units, spent, counts, {tier.items_file: write})
 
 
 def _verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Verify the stored answers of Tier4 by the checks that the suite has now."""
-    answered, spent = answered_probes(plan, store, entry)
+    tier, (answered, spent) = TIERS["tier4"], answered_probes(plan, store, entry)
     jobs = probe_jobs(answered)
-    verdicts = find_verdicts(plan, store, TIERS["tier4"], "probes", [*jobs.values()])
+    verdicts = find_verdicts(plan, store, tier, "probes", [*jobs.values()])
     # A probe without a verdict would be in no rate.
     check_errors("probes", dict(zip(jobs, verdicts, strict=True)), 0.0)
     rows = probe_rows(answered, verdicts)
-    rates, units = summarize(rows)
     content = {
-        **rates,
+        **summarize(rows),
         "unfinished": sum(probe.part is None for probe in answered.values()),
         "chats": chats_in_file(entry["chats"], answered),
         **{key: entry[key] for key in ("data", "data_checksum")},
     }
-    write = partial(write_jsonl, rows=generations(rows))
-    return TierFiles(content, units, write, spent, entry["items"])
+    texts = [{k: v for k, v in row.items() if k not in ("headline", "checks")} for row in rows]
+    others = {tier.items_file: partial(write_jsonl, rows=texts)}
+    return TierFiles(content, probe_units(tier, rows), spent, entry["items"], others)
 
 
 def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Verify Tier5; the overall pass rate is the unweighted mean of the tasks' primary ones."""
-    verified = {
-        name: verify_task(plan, store, name, entry["tasks"][name])
-        for name in plan.suite.generation_tasks
-    }
-    tasks = {name: outcome.summary for name, outcome in verified.items()}
+    units, spent = dict[str | None, Units](), list[Mapping[str, Any]]()
+    tasks, others = dict[str, dict[str, Any]](), dict[str, Write]()
+    for name in plan.suite.generation_tasks:
+        tasks[name], units[name], rows, scores = _verify_task(
+            plan, store, name, entry["tasks"][name]
+        )
+        others[f"{FOLDER}/{name}/{RESULTS}"] = partial(write_jsonl, rows=rows)
+        spent += scores
     primary = [task["verifiers"][task["primary"]]["pass_rate"] for task in tasks.values()]
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
     content = {
@@ -197,14 +164,45 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
         "sandbox": describe_sandbox(plan.config.verification.sandbox) if programs else None,
         "generation_tasks": tasks,
     }
-    return TierFiles(
-        content,
-        {name: outcome.units for name, outcome in verified.items()},
-        None,
-        [summary for outcome in verified.values() for summary in outcome.scores],
-        add_up(task["items"] for task in tasks.values()),
-        {path: write for outcome in verified.values() for path, write in outcome.files.items()},
+    return TierFiles(content, units, spent, add_up(t["items"] for t in tasks.values()), others)
+
+
+def _verify_task(
+    plan: StagePlan, store: ScoreStore, name: str, entry: Mapping[str, Any]
+) -> tuple[dict[str, Any], Units, list[dict[str, Any]], list[Mapping[str, Any]]]:
+    """Return a task's entry of the tier's file, its prompts, its samples, and summaries of its scores.
+
+    Raises:
+        ScoringError: A completion is not stored, or too many could not be verified.
+        CacheError: The task's documents are missing.
+    """
+    folder = plan.cache_folder("tier5", name)
+    cache, documents = read_prompts(folder), read_documents(folder)
+    task = settled_task(plan.suite.generation_tasks[name], cache.meta)
+    check_cached_golds(plan, name)
+    keys = {
+        (prompt, index): sample_key(key, index)
+        for prompt, key in entry["prompts"].items()
+        for index in range(task.sampling.n)
+    }
+    stored, used = counted_completions(
+        plan, store, name, entry["completions"], [*keys.values()], entry["stop"]
     )
+    find = partial(find_verdicts, plan, store, TIERS["tier5"], name)
+    samples = [(prompt, index, stored[key]) for (prompt, index), key in keys.items()]
+    prompts = verify_samples(task, cache, documents, samples, find)
+    check_samples(prompts, name, plan.config.verification.max_error_share)
+    units = prompt_units(prompts, task.views)
+    summary = {
+        "group": task.group,
+        "primary": task.headline,
+        **summarize_task(prompts, units, task.views),
+        "views": {view: verifier.model_dump(mode="json") for view, verifier in task.views.items()},
+        "answer_after": task.answer_after,
+        **{key: entry[key] for key in ("decoding", "too_long", "data", "data_checksum", "items")},
+        **{key: entry[key] for key in ("shortened", "window", "engine") if entry.get(key)},
+    }
+    return summary, units, [*sample_rows(prompts)], [*used.values()]
 
 
 Summarizer = Callable[[StagePlan, ScoreStore, Mapping[str, Any]], TierFiles]
@@ -220,24 +218,19 @@ SUMMARIZERS: Mapping[str, Summarizer] = complete(
 )
 
 
-def stacked(tables: Mapping[str, pa.Table], column: str) -> pa.Table:
-    """Return all items' tables of one schema in one, with a new first column for the item's name."""
-    return pa.concat_tables(
-        table.add_column(0, column, pa.array([name] * table.num_rows, pa.string()))
-        for name, table in tables.items()
-    )
+def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add up the items of a tier: requested, used and left out, the last by reason."""
+    counts, left_out = list(counts), dict[str, int]()
+    for count in counts:
+        for reason, number in count["left_out"].items():
+            left_out[reason] = left_out.get(reason, 0) + number
+    sums = {key: sum(count[key] for count in counts) for key in ("asked", "used")}
+    return {**sums, "left_out": left_out}
 
 
-def _tier_files(
-    tier: Tier,
-    content: dict[str, Any],
-    units: ByItem,
-    tables: Mapping[str, pa.Table],
-    spent: Iterable[Mapping[str, Any]],
-) -> TierFiles:
-    write = partial(write_parquet, table=stacked(tables, tier.item))
-    counts = add_up(item["items"] for item in content[tier.section].values())
-    return TierFiles(content, units, write, [*spent], counts)
+def _cost(scores: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    scores = [*scores]
+    return {key: sum(score[key] for score in scores) for key in SPENT}
 
 
 def _origin(item: Mapping[str, Any], group: str | None) -> dict[str, Any]:

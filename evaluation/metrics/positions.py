@@ -9,12 +9,11 @@ The first token of a block or document follows nothing and is not scored.
 """
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evaluation.metrics.layout import Layout
-from evaluation.metrics.variance import Floats, ratio_influence, spread
+from evaluation.metrics.variance import Floats
 
 if TYPE_CHECKING:  # takes a while to import
     import pyarrow as pa
@@ -52,10 +51,8 @@ def positions_of(table: "pa.Table") -> Positions | None:
     """Return the columns by position of a table of blocks; None where it was stored without them."""
     if any(name not in table.column_names or table[name].null_count for name in (NATS, TOKENS)):
         return None
-    flat = (table[name].combine_chunks().flatten() for name in (NATS, TOKENS))
-    nats, tokens = (values.to_numpy(zero_copy_only=False) for values in flat)
-    shape = table.num_rows, -1
-    return Positions(nats.reshape(shape), tokens.astype(np.float64).reshape(shape))
+    nats, tokens = (np.array(table[name].to_pylist(), dtype=np.float64) for name in (NATS, TOKENS))
+    return Positions(nats, tokens)
 
 
 def bins_of(positions: Positions, length: int) -> list[Bin]:
@@ -68,23 +65,3 @@ def bins_of(positions: Positions, length: int) -> list[Bin]:
         if has_tokens.any():
             bins.append(Bin(first, end - 1, nats, tokens))
     return bins if len(bins) > 1 else []
-
-
-def summarize_positions(positions: Positions | None, length: int) -> list[dict[str, Any]]:
-    """Return nats per token by position, with standard errors; none where positions were not stored."""
-    return [] if positions is None else [_summary(one) for one in bins_of(positions, length)]
-
-
-def _summary(position_bin: Bin) -> dict[str, Any]:
-    stderr = None
-    if len(position_bin.nats) > 1:
-        groups = Layout(len(position_bin.nats), is_text=True).groups
-        spreading = spread(ratio_influence(position_bin.nats, position_bin.tokens), groups)
-        stderr = None if spreading is None else spreading.error
-    return {
-        "first": position_bin.first,
-        "last": position_bin.last,
-        "tokens": int(position_bin.tokens.sum()),
-        "nats_per_token": float(position_bin.nats.sum() / position_bin.tokens.sum()),
-        "stderr": stderr,
-    }

@@ -48,10 +48,11 @@ CLIPPED = 3.0
 def headlines(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of each item's headline over all positions: what pages and figures draw."""
     whole = frame[frame["position"].isna()]
-    metrics = whole.groupby(["tier", "item"])["metric"].agg(set)
-    shown = {key: TIERS[str(key[0])].headline_of(names) for key, names in metrics.items()}
+    metrics = whole.groupby(["tier", "item"])["metric"].agg(set).to_dict()
+    shown = {key: TIERS[key[0]].headline_of(names) for key, names in metrics.items()}
     keys = zip(whole["tier"], whole["item"], strict=True)
-    return whole[[shown[key] == name for key, name in zip(keys, whole["metric"], strict=True)]]
+    heads = pd.Series([shown[key] for key in keys], index=whole.index, dtype=object)
+    return whole[whole["metric"] == heads]
 
 
 def kinds_of(frame: pd.DataFrame) -> list[Kind]:

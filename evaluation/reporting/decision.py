@@ -80,7 +80,8 @@ def _what_to_do(stage: JudgedStage) -> tuple[str, str, str]:
         last = f"; the last of {count} is {stage.called(max(stage.steps))}" if count else ""
         return "No objective set", f"{why}{last}", ""
     if advice is None or advice.step is None:
-        return f"Wait: {len(advice.awaited) if advice else 'results'} missing", "", ""
+        awaited = len(advice.awaited) if advice else 0
+        return f"Wait: {f'{awaited} of {awaited}' if awaited else 'results'} missing", "", ""
     against, step = f"against {stage.against}", stage.called(advice.step)
     if advice.awaited:
         missing = f"{len(advice.awaited)} of {len({*advice.awaited, *stage.steps})} missing"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from evaluation.errors import ResultsError
+from evaluation.errors import ResultsError, printable
 from evaluation.reporting.samples import ItemAnswer, credits_of, samples_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
@@ -125,7 +125,6 @@ def as_text(sample: ItemAnswer, before: ItemAnswer | None = None, width: int = 1
             why = f" ({'; '.join(side.reasons)})" if side.reasons else ""
             parts.append(f"{name}: [{credit}]{why} {side.answer}")
             parts += [f"    {c.score:10.3f}  {c.text}" for c in side.choices]
-    lines = (line for part in parts for line in part.splitlines())
-    return "\n".join(
-        "\n".join(textwrap.wrap(line, width, subsequent_indent="    ")) for line in lines
-    )
+    lines = (printable(line) for part in parts for line in part.splitlines())
+    indent = "    "
+    return "\n".join(textwrap.fill(line, width, subsequent_indent=indent) for line in lines)

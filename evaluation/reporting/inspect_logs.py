@@ -49,7 +49,7 @@ def write_logs(plan: StagePlan, output: Path, steps: Sequence[int] | None = None
                 answers = samples_of(plan, folder, tier, item)
                 samples = [_sample(one, before.get((one.id, one.number))) for one in answers]
                 log = _log(f"{plan.name}/{name}", folder, tier, item, samples)
-                write_text(path, json.dumps(log, ensure_ascii=False))
+                write_text(path, json.dumps(log))
                 yield path
 
 

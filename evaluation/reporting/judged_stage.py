@@ -10,7 +10,7 @@ import pandas as pd
 
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.errors import ResultsError, first_few
-from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas, StepVerdict
+from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
 from evaluation.results.files import StageFile
 from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.results.stage_files import QUALITY, RECOMMENDATION, Recommendation, TaskQuality
@@ -50,16 +50,11 @@ class JudgedStage:
 
     @cached_property
     def objectives(self) -> tuple[ObjectiveRow, ...]:
-        """The verdicts on the chosen step, corrected for the choice among steps."""
-        verdict = self.verdicts.get(-1 if self.chosen is None else self.chosen)
-        return verdict.objectives if verdict else ()
-
-    @cached_property
-    def verdicts(self) -> Mapping[int, StepVerdict]:
-        """The stage's verdicts on steps, or else their own."""
+        """The verdicts on the chosen step: the stage's, corrected for the choice among steps, or its own."""
         path = self.plan.results / DELTAS
-        stage = StageDeltas.read(path).verdicts if path.exists() else ()
-        return dict(self.deltas) | {verdict.step: verdict for verdict in stage}
+        stage = StageDeltas.read(path).verdicts if self.deltas and path.exists() else ()
+        verdicts = [*stage, *self.deltas.values()]
+        return next((one.objectives for one in verdicts if one.step == self.chosen), ())
 
     @property
     def rows(self) -> pd.DataFrame:
@@ -69,10 +64,9 @@ class JudgedStage:
     @cached_property
     def positions(self) -> pd.DataFrame:
         """Losses by position in the context, of the chosen step and of the bridge."""
-        shown = self.frame["position"].notna() & (
-            (self.frame["role"] == "bridge") | (self.frame["step"] == self.chosen)
-        )
-        return self.frame.loc[shown, ["tier", "item", "metric", "checkpoint", "position", "value"]]
+        sides = (self.frame["role"] == "bridge") | (self.frame["step"] == self.chosen)
+        columns = ["tier", "item", "metric", "checkpoint", "position", "value"]
+        return self.frame.loc[sides & self.frame["position"].notna(), columns]
 
     @property
     def against(self) -> str:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from evaluation.bridge.comparable import check_comparable
 from evaluation.bridge.delta import OVERALL
-from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import EvaluationError
 from evaluation.reporting.tables.values import values_of
-from evaluation.results.read import Results, read_folder, tiers_in
+from evaluation.results.read import Results, read_folder
+from evaluation.results.tier_files import tiers_in
 from evaluation.settings.config import Config
 
 Row = tuple[str, str, str, str, float]
@@ -61,7 +62,7 @@ def _comparable(name: str, ours: Results, theirs: Results, notes: list[str]) -> 
         shown |= {OVERALL} if {*mine.items} == {*other.items} else set()
         differ = mine.file.tokenizer.identity != other.file.tokenizer.identity
         try:
-            compare(*pair.results, across_tokenizers=differ)
+            check_comparable(*pair.results, across_tokenizers=differ)
         except EvaluationError as error:
             notes.append(f"{name} has no line in {tier}: {error}")
             continue

@@ -24,7 +24,8 @@ def rendered(data: Mapping[str, pd.DataFrame], words: Mapping[str, Any]) -> str:
     specs = {chart["id"]: chart["spec"] for chart in words["charts"]}
     embedded = as_json({"data": {k: packed(v) for k, v in data.items()}, "specs": specs})
     page = ENVIRONMENT.get_template("page.html")
-    return page.render(library=_library(), embedded=embedded, **words)
+    text = page.render(library=_library(), embedded=embedded, **words)
+    return text.encode(errors="replace").decode()  # a completion may hold half of a character
 
 
 @cache
@@ -37,7 +38,8 @@ def _library() -> str:
 
 def as_json(content: Any) -> str:
     """Return JSON that may stand in a script of a page."""
-    return json.dumps(content, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
 
 
 def packed(frame: pd.DataFrame) -> dict[str, Any]:

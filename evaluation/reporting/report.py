@@ -25,9 +25,9 @@ from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_FILES, Comparison
 from evaluation.results.deltas_file import DELTAS
-from evaluation.results.read import reading_once, tiers_in
 from evaluation.results.stage_files import BRIDGE_FILES, OVERVIEW, PAGE
 from evaluation.results.table import write_rows
+from evaluation.results.tier_files import tiers_in
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -35,7 +35,6 @@ from evaluation.settings.tiers import TIERS
 Plans = Mapping[str, StagePlan]
 
 
-@reading_once()
 def report_stage(plan: StagePlan, plans: Plans) -> list[str]:
     """Make what shows a stage; return a sentence for each step that cannot be compared with the bridge.
 
@@ -76,7 +75,6 @@ def _compare(plan: StagePlan, steps: Sequence[int]) -> tuple[list[int], list[str
     return compared, failed
 
 
-@reading_once()
 def report_run(plans: Plans) -> list[str]:
     """Make what shows all stages; return a sentence for each configured run that cannot be compared."""
     config, failed = next(iter(plans.values())).config, list[str]()

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluation.errors import CacheError, ResultsError
-from evaluation.metrics.accuracy import candidate_scores
+from evaluation.metrics.measures import candidate_scores
 from evaluation.prefill.entries import META, read_meta
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
@@ -58,14 +58,13 @@ def credits_of(folder: Path, tier: TierName) -> pa.Table:
         units = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise ResultsError(f"{path}: cannot be read ({error}); run `snakemake` again") from None
-    tier_of = TIERS[tier]
+    names = (TIERS[tier].headline, *TIERS[tier].unranked)
     shares = [
-        m for m in (tier_of.headline, *tier_of.unranked) if tier_of.metric(m).bounds == (0, 1)
+        n for n in names if n in units.column_names and TIERS[tier].metric(n).bounds == (0, 1)
     ]
-    names = [name for name in shares if name in units.column_names]
-    if not names:
-        raise ResultsError(f"{path}: has no column {tier_of.headline!r}; run `snakemake` again")
-    credit = pc.coalesce(*(units[name] for name in names))
+    if not shares:
+        raise ResultsError(f"{path}: has no column {names[0]!r}; run `snakemake` again")
+    credit = pc.coalesce(*(units[name] for name in shares))
     return pa.table({"item": units["item"], "unit": units["unit"], "credit": credit})
 
 
@@ -199,5 +198,7 @@ def _texts(
 
 def _id_of(line: str) -> str:
     """Return the id that a line of a cache begins with."""
-    start = line.partition(",")[0] + "}" if line.count('"', 0, line.find(",")) == 4 else line
-    return str(json.loads(start)["id"])
+    start = '{"id": '
+    if not line.startswith(start):
+        return str(json.loads(line)["id"])
+    return str(json.JSONDecoder().raw_decode(line, len(start))[0])

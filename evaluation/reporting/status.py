@@ -17,7 +17,6 @@ from evaluation.records import read_record
 from evaluation.reporting.terminal import as_table
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
 from evaluation.results.job_logs import is_running, last_error, latest_log
-from evaluation.results.read import read_tier_file
 from evaluation.results.stage_files import (
     QUALITY,
     RECOMMENDATION,
@@ -25,6 +24,7 @@ from evaluation.results.stage_files import (
     TaskQuality,
     stage_outputs,
 )
+from evaluation.results.tier_files import read_tier_file
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import absent_checkpoints
 from evaluation.settings.tiers import TIERS

@@ -1,7 +1,4 @@
-"""The columns of tables: per-item Parquet files, `summary.*` and `bridge_deltas.csv`.
-
-Writers take their Arrow schemas from here, and readers check files against them.
-"""
+"""The columns of tables: writers take their Arrow schemas from here, and readers check files against them."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -10,11 +7,9 @@ from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
-from evaluation.errors import ResultsError, one_line
 from evaluation.files import atomic_path
 from evaluation.results.escaping import csv_cell
-from evaluation.results.files import FileModel, unreadable, unusable
-from evaluation.settings.tiers import TIERS
+from evaluation.results.files import FileModel, reading, unusable
 
 if TYPE_CHECKING:  # takes a while to import, and every command imports this module
     import pyarrow as pa
@@ -38,13 +33,7 @@ BLOCKS = (
     Column("nats_by_position", "double[]", nullable=True),
     Column("tokens_by_position", "int32[]", nullable=True),
 )
-"""`tier2_ppl_blocks.parquet`: a row per block."""
-
-SOURCES = (
-    Column("question", "string", nullable=True),
-    Column("row", "string", nullable=True),
-)
-"""Names of the source row that a question asks; those that share one are not independent."""
+"""Columns of stored blocks."""
 
 CANDIDATES = (
     Column("task", "string"),
@@ -59,26 +48,16 @@ CANDIDATES = (
     Column("chars", "int32"),
     Column("bytes", "int32"),
     Column("is_greedy", "bool", nullable=True),
-    *SOURCES,
+    Column("question", "string", nullable=True),
+    Column("row", "string", nullable=True),
 )
-"""Columns of stored candidates: a row for each, a question's rows together."""
-
-MEASURED = (
-    *CANDIDATES,
-    *(Column(metric.name, "double", nullable=True) for metric in TIERS["tier3"].secondary),
-)
-"""`tier3_cf_candidates.parquet`: the same with measures of each question, in its first row."""
+"""`tier3_cf_candidates.parquet`: a row for each candidate, a question's rows together."""
 
 _ARROW = {str: "string", int: "int64", float: "double", bool: "bool"}
 
 
 def columns_of(model: type[FileModel], first: str = "") -> tuple[Column, ...]:
-    """Return the columns of a table whose rows are records of plain values.
-
-    Args:
-        first: Names of columns that come first, separated by spaces; the others keep the model's
-            order.
-    """
+    """Return the columns of a table whose rows are records of plain values, those named `first` first."""
     fields, columns = model.model_fields, []
     for name in dict.fromkeys([*first.split(), *fields]):
         kinds = get_args(fields[name].annotation) or (fields[name].annotation,)
@@ -94,18 +73,7 @@ def arrow_schema(columns: Sequence[Column]) -> "pa.Schema":
     return pa.schema([(column.name, _arrow_type(column.type)) for column in columns])
 
 
-def with_columns(table: "pa.Table", columns: Sequence[Column]) -> "pa.Table":
-    """Return a table with all columns in order; those that an earlier version did not store are null."""
-    import pyarrow as pa
-
-    missing = (column for column in columns if column.name not in table.column_names)
-    for column in missing:
-        table = table.append_column(column.name, pa.nulls(table.num_rows, _arrow_type(column.type)))
-    return table.select([column.name for column in columns])
-
-
 def _arrow_type(name: str) -> "pa.DataType":
-    """Return the type of a column."""
     import pyarrow as pa
 
     alias = pa.type_for_alias(name.removesuffix("[]"))
@@ -115,7 +83,7 @@ def _arrow_type(name: str) -> "pa.DataType":
 def read_table(
     path: Path, columns: Sequence[Column], again: str, variants: str | None = None
 ) -> "pa.Table":
-    """Read the given columns of a Parquet file, and check them; a column that may be null may be missing.
+    """Read the given columns of a Parquet file, and check them; one that may be null may be missing.
 
     Args:
         again: How such a file is made, for messages.
@@ -129,67 +97,36 @@ def read_table(
     import pyarrow.parquet as pq
 
     try:
-        if not path.exists():
-            raise ResultsError(f"{path}: no such file; {again}")
-        with pq.ParquetFile(path) as file:
+        with reading(path, again), pq.ParquetFile(path) as file:
             table = file.read()
-        if variants is not None:
-            listed = {column.name for column in columns}
-            more = [n for n in dict.fromkeys(table.column_names) if n.startswith(variants)]
-            columns = [*columns, *(Column(n, "double", True) for n in more if n not in listed)]
-        _check_names(path, table.column_names, columns, again)
-        table = table.select(
-            [column.name for column in columns if column.name in table.column_names]
-        )
+        listed = {column.name: column for column in columns}
+        for name in table.column_names if variants is not None else ():
+            if variants and name.startswith(variants):
+                listed.setdefault(name, Column(name, "double", nullable=True))
+        names = table.column_names
+        for column in listed.values():
+            if names.count(column.name) > 1 or not (column.nullable or column.name in names):
+                found = "twice" if column.name in names else "nowhere"
+                raise unusable(path, f"the column {column.name!r} is there {found}", again)
+        table = table.select([name for name in listed if name in names])
         table.validate(full=True)
-    except PermissionError as error:
-        raise unreadable(path, error, again) from None
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise unusable(path, f"damaged ({one_line(error)})", again) from None
-    for column in columns:
-        if column.name in table.column_names:
-            table = _checked(path, table, column, again)
+        for name in table.column_names:
+            table = _checked(path, table, listed[name], again)
+    except (pa.ArrowException, ValueError) as error:
+        raise unusable(path, f"damaged ({' '.join(str(error).split())})", again) from None
     return table
 
 
-def _check_names(path: Path, names: list[str], columns: Sequence[Column], again: str) -> None:
-    for column in columns:
-        if names.count(column.name) > 1:
-            raise unusable(path, f"the column {column.name!r} appears twice", again)
-        if column.name not in names and not column.nullable:
-            raise unusable(path, f"no column {column.name!r}", again)
-
-
 def _checked(path: Path, table: "pa.Table", column: Column, again: str) -> "pa.Table":
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    values, what = table[column.name], f"the column {column.name!r}"
-    try:
-        values = values.cast(_arrow_type(column.type))
-    except (pa.ArrowException, ValueError):
-        is_of = f"{what} is of type {values.type}, not {column.type}"
-        raise unusable(path, is_of, again) from None
+    values = table[column.name].cast(_arrow_type(column.type))
     if values.null_count and not column.nullable:
-        raise unusable(path, f"{what} has nulls", again)
+        raise unusable(path, f"the column {column.name!r} has nulls", again)
     numbers = pc.list_flatten(values) if column.type.endswith("[]") else values
     if "double" in column.type and not pc.all(pc.is_finite(numbers), min_count=0).as_py():
-        raise unusable(path, f"{what} has NaN or infinite values", again)
+        raise unusable(path, f"the column {column.name!r} has NaN or infinite values", again)
     return table.set_column(table.column_names.index(column.name), column.name, values)
-
-
-def rows_of(table: "pa.Table", column: str, name: str, path: Path, again: str) -> "pa.Table":
-    """Return the rows of one item, at least one, without the column that names it; raise ResultsError.
-
-    Args:
-        again: How such a file is made, for messages.
-    """
-    import pyarrow.compute as pc
-
-    rows = table.filter(pc.equal(table[column], name)).drop_columns([column])
-    if not rows.num_rows:
-        raise unusable(path, f"no rows of {name!r}", again)
-    return rows
 
 
 def write_csv(path: Path, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:

@@ -58,7 +58,6 @@ class StageComparison(FileModel):
     stage_b: str
     by: By
     checkpoints: int
-    across_tokenizers: bool
     notes: tuple[str, ...]
     corrected_for: str
     leads: tuple[LeadRow, ...]

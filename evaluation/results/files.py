@@ -3,7 +3,6 @@
 import contextlib
 import json
 from collections.abc import Iterator
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -20,9 +19,6 @@ COLLECT_AGAIN = (
 )
 """How to make a checkpoint's file again."""
 
-LONGEST = 60
-"""Characters of a wrong value that a message shows."""
-
 
 class FileModel(BaseModel):
     """The base of all files: known keys are checked, unknown ones, such as a later version's, are kept."""
@@ -38,39 +34,8 @@ def unusable(path: Path, what: str, again: str = COLLECT_AGAIN) -> ResultsError:
     return ResultsError(f"{path}: {what}; remove it and {again}")
 
 
-def read_model(
-    path: Path, model: type[AnyFileModel], again: str, version: tuple[str, str] | None = None
-) -> AnyFileModel:
-    """Read a file as a record; within `reading_once` the same one at every call.
-
-    Args:
-        again: How such a file is made, for messages.
-        version: What wrote it, and the only version of its protocol that is read; None for any.
-
-    Raises:
-        ResultsError: The file is missing or cannot be read, a key is invalid, or its version is
-            another.
-    """
-    cache = READ_FILES.get()
-    if cache is not None and (path, model) in cache:
-        cached: AnyFileModel = cache[path, model]
-        return cached
-    text = read_text(path, again)
-    if version is not None:
-        what, expected = version
-        protocol = parse_json(path, text, again).get("protocol")
-        if protocol != expected:
-            raise unusable(
-                path, f"written by {what} protocol {protocol!r}, not {expected!r}", again
-            )
-    record = parse_model(path, text, model, again)
-    if cache is not None:
-        cache[path, model] = record
-    return record
-
-
 class StageFile(FileModel):
-    """A file of a stage, or of a comparison of runs, which Snakemake makes again."""
+    """A file of a stage, or of a comparison of runs, which a report makes again."""
 
     VERSION: ClassVar[tuple[str, str] | None] = None
     """What wrote it, and the only version of its protocol that is read; None for any."""
@@ -78,39 +43,27 @@ class StageFile(FileModel):
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read the file; raise ResultsError if it is missing, invalid, or of another version."""
-        return read_model(path, cls, RUN_AGAIN, cls.VERSION)
+        content = read_object(path, RUN_AGAIN)
+        what, expected = cls.VERSION or ("", content.get("protocol"))
+        if content.get("protocol") != expected:
+            found = content.get("protocol")
+            raise unusable(
+                path, f"written by {what} protocol {found!r}, not {expected!r}", RUN_AGAIN
+            )
+        return as_model(path, content, cls, RUN_AGAIN)
 
 
-READ_FILES: ContextVar[dict[tuple[Path, type[FileModel]], Any] | None]
-READ_FILES = ContextVar("read_files", default=None)
-"""Files that were read within `results.read.reading_once`."""
-
-
-def read_text(path: Path, again: str) -> str:
-    """Read the text of a file of results.
-
-    Args:
-        again: How such a file is made, for messages.
-
-    Raises:
-        ResultsError: It is missing, not UTF-8, or cannot be read.
-    """
-    with _reading(path, again):
-        return path.read_bytes().decode()
+def read_object(path: Path, again: str) -> dict[str, Any]:
+    """Read a file of one JSON object; raise ResultsError, which says how such a file is made again."""
+    with reading(path, again):
+        return parse_json(path, path.read_bytes(), again)
 
 
 def read_records(
     path: Path, model: type[AnyFileModel], again: str
 ) -> Iterator[tuple[Path, AnyFileModel]]:
-    """Yield the records of a file of JSON lines one by one, each with its place for messages.
-
-    Args:
-        again: How such a file is made, for messages.
-
-    Raises:
-        ResultsError: The file is missing or cannot be read, or a line is no such record.
-    """
-    with _reading(path, again), path.open("rb") as lines:
+    """Yield the records of a file of JSON lines, each with its place for messages; raise ResultsError."""
+    with reading(path, again), path.open("rb") as lines:
         # Only a line feed ends a line: texts in JSON may have other line separators.
         for number, line in enumerate(lines, start=1):
             if line.strip():
@@ -119,40 +72,15 @@ def read_records(
 
 
 @contextlib.contextmanager
-def _reading(path: Path, again: str) -> Iterator[None]:
-    """Raise ResultsError where a file of text cannot be read."""
+def reading(path: Path, again: str) -> Iterator[None]:
+    """Raise ResultsError where a file cannot be read."""
     try:
         yield
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such file; {again}") from None
-    except UnicodeDecodeError as error:
-        raise unusable(path, f"not UTF-8 text (byte {error.start})", again) from None
     except OSError as error:
-        raise unreadable(path, error, again) from None
-
-
-def unreadable(path: Path, error: OSError, again: str) -> ResultsError:
-    """Return the error of a file that may not be read."""
-    why = f"cannot be read ({error.strerror}); give yourself access to it, or remove it"
-    return ResultsError(f"{path}: {why} and {again}")
-
-
-def parse_model(
-    path: Path, text: str | bytes, model: type[AnyFileModel], again: str
-) -> AnyFileModel:
-    """Return a record from a file's text.
-
-    Args:
-        again: How such a file is made, for messages.
-
-    Raises:
-        ResultsError: It is not such a record; names file, key and value.
-    """
-    content = parse_json(path, text, again)
-    try:
-        return model.model_validate_json(text)
-    except ValidationError as error:
-        raise unusable(path, _mistake(error, content), again) from None
+        why = f"cannot be read ({error.strerror}); give yourself access to it, or remove it"
+        raise ResultsError(f"{path}: {why} and {again}") from None
 
 
 def parse_json(path: Path, text: str | bytes, again: str) -> dict[str, Any]:
@@ -166,33 +94,31 @@ def parse_json(path: Path, text: str | bytes, again: str) -> dict[str, Any]:
     return content
 
 
-def _mistake(error: ValidationError, content: Any) -> str:
-    """Return the first mistake of a record in words, and how many more there are."""
-    mistakes = error.errors(include_url=False)
-    first, more = mistakes[0], len(mistakes) - 1
-    keys, value = [], content
-    for part in first["loc"]:  # it includes names of a union's members, which no file has
-        try:
-            value = value[part]
-        except (KeyError, IndexError, TypeError):
-            continue
-        keys.append(str(part))
-    if first["type"] == "missing":
-        keys.append(str(first["loc"][-1]))
-        text = f"{'.'.join(keys)} is missing"
-    else:
-        what = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
-        shown = repr(value)
-        shown = shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
-        text = f"{'.'.join(keys)} is {shown}: {what}" if keys else what
-    return f"{text} (and {more} more mistake{'s' if more > 1 else ''})" if more else text
+def parse_model(
+    path: Path, text: str | bytes, model: type[AnyFileModel], again: str
+) -> AnyFileModel:
+    """Return a record from a file's text; raise ResultsError, which names file, key and value."""
+    return as_model(path, parse_json(path, text, again), model, again)
+
+
+def as_model(
+    path: Path, content: dict[str, Any], model: type[AnyFileModel], again: str
+) -> AnyFileModel:
+    """Return the record of a JSON object; raise ResultsError, which names file and key."""
+    try:
+        return model.model_validate_json(json.dumps(content))
+    except ValidationError as error:
+        first, *more = error.errors(include_url=False)
+        where = ".".join(map(str, first["loc"])) or "it"
+        others = f" (and {len(more)} more mistakes)" if more else ""
+        what = f" is {first['input']!r:.60}: {first['msg'].replace('Input', 'it')}"
+        if first["type"] == "value_error":
+            what = f": {first['msg'].removeprefix('Value error, ')}"
+        what = " is missing" if first["type"] == "missing" else what
+        raise unusable(path, f"{where}{what}{others}", again) from None
 
 
 def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> None:
-    """Write a file after checking that its model knows and accepts all its keys.
-
-    Otherwise pydantic's ValidationError states what is wrong.
-    """
+    """Write a file after checking that its model knows and accepts all its keys."""
     model.model_validate_json(json.dumps(content, allow_nan=False), extra="forbid")
     write_json(path, content)
-    (READ_FILES.get() or {}).pop((path, model), None)

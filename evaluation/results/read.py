@@ -1,64 +1,87 @@
-"""The tier files of one checkpoint, read and checked.
+"""The tier files of one checkpoint, read and checked: each item with its values and its units.
 
-Results of an external command may lack the per-item files; those of the engine may not.
+Results of an external command may lack units; those of the engine may not.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evaluation.errors import ResultsError, near_path
-from evaluation.results.columns import read_table, rows_of
-from evaluation.results.files import COLLECT_AGAIN, READ_FILES, read_model
-from evaluation.results.items import models_of, read_items
-from evaluation.results.kinds import Item
-from evaluation.results.tier_files import TierFile
+from evaluation.metrics.layout import Layout
+from evaluation.metrics.ratios import Ratio
+from evaluation.results.files import COLLECT_AGAIN, FileModel, unusable
+from evaluation.results.tier_files import (
+    ItemEntry,
+    Tier4File,
+    TierFile,
+    entries_of,
+    read_tier_file,
+    tiers_in,
+)
+from evaluation.results.units import ByItem, Units, read_units
 from evaluation.settings.tiers import TIERS, Tier, TierName
 
-if TYPE_CHECKING:  # takes a while to import
-    import pyarrow as pa
+CACHED = 16
+"""Tiers of checkpoints that are kept in memory: those of a step and of its bridge, twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """A slice, task or category: `values` by metric, and what must be the `same` on both sides.
+
+    `units` is None where an external program wrote none. `chance` is the value of random choice. `size` is
+    the number of units that the file states.
+    """
+
+    group: str | None
+    values: Mapping[str, float]
+    same: Mapping[str, Any]
+    entry: FileModel
+    units: Units | None = field(default=None, repr=False)
+    chance: float | None = None
+    size: int | None = None
+
+    @property
+    def measured(self) -> Mapping[str, Ratio]:
+        """What each metric adds up and divides by; none without units."""
+        return {} if self.units is None else self.units.measured
+
+    @property
+    def groupings(self) -> Mapping[str, Mapping[str, str]]:
+        """The fixed groups of its units, by grouping; none without units."""
+        return {} if self.units is None else self.units.groupings
+
+    @property
+    def metrics(self) -> frozenset[str]:
+        """Names of the metrics that both files give."""
+        return frozenset([*self.values, *self.measured])
 
 
 @dataclass(frozen=True, kw_only=True)
 class TierResults:
-    """A tier of one checkpoint; only a tier of rates has `overall`."""
+    """A tier of one checkpoint; only a tier of rates has `overall`, of all units."""
 
     tier: Tier
     path: Path
     file: TierFile = field(repr=False)
     items: Mapping[str, Item]
-    overall: Item | None
-    same: Mapping[str, Any]
+    overall: Item | None = None
+    same: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
         """Folder of the checkpoint's results."""
         return self.path.parent
 
-    def details(self) -> "pa.Table | None":
-        """Return the table of the items file; None if an external program wrote none; raise ResultsError."""
-        path, columns = self.folder / self.tier.items_file, models_of(self.tier.name).per_item
-        if (self.file.is_external and not path.exists()) or isinstance(columns, type):
-            return None
-        return read_table(path, columns, COLLECT_AGAIN)
-
-    def rows_of(self, table: "pa.Table", name: str) -> "pa.Table":
-        """Return an item's rows of that table; raise ResultsError if it has none."""
-        return rows_of(
-            table, self.tier.item, name, self.folder / self.tier.items_file, COLLECT_AGAIN
-        )
-
     @property
     def light(self) -> "TierResults":
-        """The results without blocks, questions and prompts, of which there may be many."""
-        return replace(
-            self,
-            items={name: item.light for name, item in self.items.items()},
-            overall=None if self.overall is None else self.overall.light,
-        )
+        """The results without units, of which there may be many."""
+        items = {name: replace(item, units=None) for name, item in self.items.items()}
+        return replace(self, items=items, overall=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,98 +102,108 @@ class Results:
         return "/".join(Path(self.header.checkpoint).parts[-2:])
 
 
-def tiers_in(folder: Path) -> tuple[TierName, ...]:
-    """Return the tiers whose summary file exists."""
-    return tuple(name for name, tier in TIERS.items() if (folder / tier.summary_file).exists())
-
-
-def read_tier_file(folder: Path, name: TierName) -> TierFile:
-    """Read a tier's summary file, and check that its items file exists, too; raise ResultsError."""
-    tier = TIERS[name]
-    file = read_model(folder / tier.summary_file, models_of(name).file, COLLECT_AGAIN)
-    items = folder / tier.items_file
-    if not file.is_external and not items.exists():
-        raise ResultsError(f"{items}: no such file; {COLLECT_AGAIN}")
-    if items.is_file() and not items.stat().st_size:
-        raise ResultsError(f"{items}: it is empty; {COLLECT_AGAIN}")
-    return file
-
-
-CACHED_BYTES = 200 << 20
-"""Bytes of tables of units whose content `reading_once` keeps."""
-
-
-@dataclass
-class _Cache:
-    """Tiers that were read, and the bytes of files that may still be added."""
-
-    tiers: dict[tuple[Path, TierName], TierResults] = field(default_factory=dict)
-    left: int = CACHED_BYTES
-
-    def add(self, tier_results: TierResults) -> None:
-        """Keep a tier's results, if there is memory left for them."""
-        path = tier_results.folder / tier_results.tier.units_file
-        size = path.stat().st_size if path.exists() else 0
-        if size <= self.left:
-            self.left -= size
-            self.tiers[tier_results.folder, tier_results.tier.name] = tier_results
-
-
-_CACHE: ContextVar[_Cache | None] = ContextVar("cache", default=None)
-
-
-@contextmanager
-def reading_once() -> Iterator[None]:
-    """Read each file only once within the block; keep tables of units up to CACHED_BYTES."""
-    token, files = _CACHE.set(_Cache()), READ_FILES.set({})
-    try:
-        yield
-    finally:
-        _CACHE.reset(token)
-        READ_FILES.reset(files)
-
-
-def read_tier(folder: Path, name: TierName) -> TierResults:
-    """Read one tier of a checkpoint's results; within `reading_once` the same object at every call.
-
-    Raises:
-        ResultsError: A file is missing or invalid; names file and key.
-    """
-    cache, tier = _CACHE.get(), TIERS[name]
-    if cache is not None and (folder, name) in cache.tiers:
-        return cache.tiers[folder, name]
-    file = read_tier_file(folder, name)
-    items = vars(read_items(tier, file, folder))
-    tier_results = TierResults(tier=tier, path=folder / tier.summary_file, file=file, **items)
-    if cache is not None:
-        cache.add(tier_results)
-    return tier_results
-
-
-def read_folder(folder: Path) -> Results:
-    """Read all tiers that have a file in a folder of a checkpoint's results.
-
-    Raises:
-        ResultsError: There is no tier file, or one is invalid.
-    """
-    if not folder.is_dir():
-        kind = "is a file" if folder.exists() else f"no such folder{near_path(folder, Path.is_dir)}"
-        raise ResultsError(f"{folder}: {kind}; {_SUCH_AS}")
-    if not (tiers := tiers_in(folder)):
-        raise ResultsError(f"{folder}: no tier files; {_SUCH_AS}")
-    return read_results(folder, tiers)
-
-
-_SUCH_AS = "name a folder such as by_checkpoint/step_1000"
-
-
 def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
-    """Read tiers of a checkpoint's results, in this order.
-
-    Raises:
-        ResultsError: A tier is missing or invalid; names file and key.
-    """
+    """Read tiers of a checkpoint's results, in this order; raise ResultsError, which names file and key."""
     by_tier = {name: read_tier(folder, name) for name in tiers}
     if not by_tier:
         raise ResultsError(f"{folder}: no tier files; {COLLECT_AGAIN}")
     return Results(folder=folder, tiers=by_tier)
+
+
+def read_folder(folder: Path) -> Results:
+    """Read all tiers that have a file in a folder of a checkpoint's results; raise ResultsError."""
+    such_as = "name a folder such as by_checkpoint/step_1000"
+    if not folder.is_dir():
+        kind = "is a file" if folder.exists() else f"no such folder{near_path(folder, Path.is_dir)}"
+        raise ResultsError(f"{folder}: {kind}; {such_as}")
+    if not (tiers := tiers_in(folder)):
+        raise ResultsError(f"{folder}: no tier files; {such_as}")
+    return read_results(folder, tiers)
+
+
+def read_tier(folder: Path, name: TierName) -> TierResults:
+    """Read one tier of a checkpoint's results; the same object while its files are the same.
+
+    Raises:
+        ResultsError: A file is missing or invalid, or two contradict each other; names file and key.
+    """
+    paths = (folder / TIERS[name].summary_file, folder / TIERS[name].units_file)
+    states = [path.stat() for path in paths if path.exists()]
+    return _read(folder, name, tuple((s.st_ino, s.st_mtime_ns, s.st_size) for s in states))
+
+
+@lru_cache(CACHED)
+def _read(folder: Path, name: TierName, state: object) -> TierResults:
+    del state  # of other bytes another entry of the cache
+    tier, file = TIERS[name], read_tier_file(folder, name)
+    path = folder / tier.units_file
+    units = read_units(tier, path, file.sequence_length) if path.exists() else {}
+    overall, same = None, {}
+    if isinstance(file, Tier4File):
+        items = _categories(tier, file, units)
+        overall = _item(file.summary, units.get(None, _NONE))
+        same = {"prompts": file.data_checksum}
+    else:
+        lost = [one for one in entries_of(tier, file) if units and one not in units]
+        if lost:
+            raise unusable(path, f"no rows of {lost[0]!r}")
+        items = {one: _item(entry, units.get(one)) for one, entry in entries_of(tier, file).items()}
+    if not file.is_external:
+        for one, item in {**items, **({"overall": overall} if overall else {})}.items():
+            _check_headline(tier, one, item, path)
+    return TierResults(
+        tier=tier,
+        path=folder / tier.summary_file,
+        file=file,
+        items=items,
+        overall=overall,
+        same=same,
+    )
+
+
+_NONE = Units(ids=(), layout=Layout(0), measured={})
+
+
+def _item(entry: ItemEntry, units: Units | None, **more: Any) -> Item:
+    return Item(
+        group=entry.group,
+        values=entry.values,
+        same=entry.same,
+        entry=entry,
+        units=units,
+        chance=getattr(entry, "chance", None),
+        **more,
+    )
+
+
+def _categories(tier: Tier, file: Tier4File, units: ByItem) -> dict[str, Item]:
+    """Return the categories of a tier of rates, of which the headline alone is compared."""
+    return {
+        name: Item(
+            group=name,
+            values={tier.headline: entry.values[tier.headline]},
+            same={},
+            entry=entry,
+            units=units.get(name, _NONE),
+            size=entry.prompts,
+        )
+        for name, entry in (file.by_category or {}).items()
+        if tier.headline in entry.values
+    }
+
+
+def _check_headline(tier: Tier, name: str, item: Item, path: Path) -> None:
+    """Raise ResultsError where units do not give the headline of the summary.
+
+    A page shows numbers of both files, so it would contradict itself if one of them was changed by hand
+    or copied without the other.
+    """
+    headline = tier.headline_of(item.values)
+    if headline not in item.measured:
+        raise unusable(path, f"{name!r} has no {tier.metric(headline).words}")
+    mean, stated = item.measured[headline].value, item.values[headline]
+    if not math.isclose(mean, stated, rel_tol=1e-6, abs_tol=1e-9):
+        raise ResultsError(
+            f"{path}: the rows of {name!r} give a mean of {mean:.7g}, and {tier.summary_file} says "
+            f"{stated:.7g}; the two are not of one scoring: {COLLECT_AGAIN}"
+        )

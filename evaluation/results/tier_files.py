@@ -1,19 +1,20 @@
-"""The JSON files of tiers: a header that all share, and those of Tier2 and Tier3.
+"""The JSON file of each tier, as it is read: a header that all share, and an entry for each item.
 
-Those of Tier4 are in `probe_files`, those of Tier5 in `verified_files`.
-
-An external program's files may hold less; `_lacking` names what only the engine's must have.
+Values are keys of an entry, by the names that metrics have in files. An external program's files may hold
+less; an item without its headline is refused in every file.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from collections.abc import Iterable, Mapping
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, create_model, model_validator
+from pydantic import Field, model_validator
 
-from evaluation.results.files import FileModel
+from evaluation.errors import ResultsError
+from evaluation.results.files import COLLECT_AGAIN, FileModel, as_model, read_object
 from evaluation.settings.metric import Metric
-from evaluation.settings.sources import Normalization
-from evaluation.settings.tiers import TIERS, TaskKind
+from evaluation.settings.tiers import TIERS, TaskKind, Tier, TierName
 
 EXTERNAL = "external"
 """Beginning of the protocol in files that an external command wrote."""
@@ -33,9 +34,8 @@ class Counts(FileModel):
 class TokenizerName(FileModel):
     """Which tokenizer the data were prefilled with."""
 
-    name: str | None = None
+    name: str | None
     fingerprint: str | None = None
-    prepend_bos: bool | None = None
 
     @property
     def identity(self) -> str | None:
@@ -57,15 +57,12 @@ class TierFile(FileModel):
     rotary_embedding: str | None = None
     consumed_tokens: Count | None = None
     protocol: str
-    packages: dict[str, tuple[str, ...]] = {}
     device: str | None = None
     gpu: str | None = None
-    layers: tuple[Literal["compiled", "plain"], ...] | None = None
+    layers: tuple[str, ...] | None = None
     row_tokens: tuple[int, ...] = ()
+    packages: dict[str, tuple[str, ...]] = {}
     dtype: str | None = None
-    seconds: float | None = Field(None, ge=0)
-    tokens_per_second: float | None = Field(None, ge=0)
-    items: Counts | int | None = None
     groups: dict[str, dict[str, float]] = {}
 
     @property
@@ -73,32 +70,13 @@ class TierFile(FileModel):
         """Whether an external program wrote the file."""
         return self.protocol.startswith(EXTERNAL)
 
-    @model_validator(mode="after")
-    def _engine_is_complete(self) -> Self:
-        lacking = None if self.is_external else self._lacking()
-        if lacking:
-            raise ValueError(lacking)
-        return self
-
-    @property
-    def same(self) -> dict[str, Any]:
-        """What must be the same on both sides of a comparison, of items that do not state it themselves."""
-        return {}
-
-    def _lacking(self) -> str | None:
-        """Return in words what this file lacks of what the engine always writes; None if nothing."""
-        return None
-
 
 class ItemEntry(FileModel):
-    """The keys that every slice and task has."""
+    """An item's entry: `values` by metric, the headline first, and what must be the `same` on both sides."""
 
     group: str | None = None
-    data: Any = None
     data_checksum: Any = None
     items: Counts | int | None = None
-    seconds: float | None = Field(None, ge=0)
-    tokens_processed: Count | None = None
 
     @property
     def values(self) -> dict[str, float]:
@@ -110,80 +88,41 @@ class ItemEntry(FileModel):
         """What must be the same on both sides of a comparison."""
         return {"data": self.data_checksum}
 
-    @property
-    def bounds(self) -> dict[str, tuple[float, float]]:
-        """Its 95 % intervals by metric, where the file states some."""
-        return {}
+    @model_validator(mode="after")
+    def _has_values(self) -> Self:
+        if not self.values and not isinstance(self, CategoryEntry):
+            raise ValueError("its headline is missing")
+        return self
+
+    def _stored(self, metrics: Iterable[Metric]) -> dict[str, float]:
+        """Return the values that the entry has; raise ValueError for one that cannot be."""
+        found: dict[str, float] = {}
+        for metric in metrics:
+            value = getattr(self, metric.key, None)
+            low, high = metric.bounds
+            if value is None:
+                continue
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            least, most = (-inf if low is None else low), (inf if high is None else high)
+            if not is_number or not least <= value <= most:
+                raise ValueError(f"{metric.key} is {value!r}")
+            found[metric.name] = float(value)
+        return found
 
 
-class PositionEntry(FileModel):
-    """A slice's loss in a bin of positions."""
+class SliceEntry(ItemEntry):
+    """A slice of Tier2; an external program may state only the metric that is shown."""
 
-    first: Count
-    last: Count
-    tokens: int = Field(gt=0)
-    nats_per_token: float
-    stderr: float | None = Field(ge=0)
-
-
-def measured(
-    base: type[FileModel], metrics: Iterable[Metric], required: str = ""
-) -> type[FileModel]:
-    """Return a model with a field for each metric, which only the required one's must have."""
-    fields: dict[str, Any] = {}
-    for metric in metrics:
-        least, most = metric.bounds
-        if metric.key == required:
-            fields[metric.key] = float, Field(ge=least, le=most)
-        else:
-            fields[metric.key] = float | None, Field(None, ge=least, le=most)
-    return create_model(f"Measured{base.__name__}", __base__=base, **fields)
-
-
-if TYPE_CHECKING:
-
-    class _SliceMetrics(ItemEntry):
-        """An entry with the metrics of a slice."""
-
-    class SliceMeans(FileModel):
-        """Their unweighted means over slices."""
-
-    class _TaskMetrics(ItemEntry):
-        """An entry with the metrics of a task's candidates."""
-
-    class _TaskMeanMetrics(FileModel):
-        """Their means."""
-
-else:
-    _TIER2, _TIER3 = TIERS["tier2"], TIERS["tier3"]
-    _SliceMetrics = measured(ItemEntry, _TIER2.metrics, required=_TIER2.shown)
-    SliceMeans = measured(FileModel, _TIER2.metrics)
-    _TaskMetrics = measured(ItemEntry, _TIER3.secondary)
-    _TaskMeanMetrics = measured(FileModel, _TIER3.secondary)
-
-
-def stored_values(entry: FileModel, metrics: Iterable[Metric]) -> dict[str, float]:
-    """Return the values that a file has, by metric."""
-    found = {metric.name: getattr(entry, metric.key, None) for metric in metrics}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-class SliceEntry(_SliceMetrics):
-    """A slice of Tier2."""
-
-    tokens: Count | None = None
-    blocks: Count | None = None
-    bytes: Count | None = None
     attention: str | None = None
-    by_position: tuple[PositionEntry, ...] = ()
 
     @property
     def values(self) -> dict[str, float]:
-        """Its values by metric; an external program may state only the one that is shown."""
+        """Its values by metric."""
         tier = TIERS["tier2"]
-        found = stored_values(self, tier.metrics)
-        shown = tier.metric(tier.shown)
-        return {tier.headline: shown.unlinked(found[tier.shown]), **found}
+        found = self._stored(tier.metrics)
+        if tier.shown not in found:
+            return {}
+        return {tier.headline: tier.metric(tier.shown).unlinked(found[tier.shown]), **found}
 
     @property
     def same(self) -> dict[str, Any]:
@@ -191,81 +130,164 @@ class SliceEntry(_SliceMetrics):
         return {**super().same, "attention": self.attention}
 
 
-class Tier2File(TierFile):
-    """`tier2_ppl.json`."""
-
-    attention: str | None = None
-    overall: SliceMeans | None = None
-    slices: dict[str, SliceEntry] = Field(min_length=1)
-
-    @property
-    def same(self) -> dict[str, Any]:
-        """What tokens of all slices attend to."""
-        return {"attention": self.attention}
-
-    def _lacking(self) -> str | None:
-        key = TIERS["tier2"].headline
-        for name, entry in self.slices.items():
-            if getattr(entry, key) is None:
-                return f"slices.{name}.{key} is missing"
-        return None
-
-
-class TaskEntry(_TaskMetrics):
+class TaskEntry(ItemEntry):
     """A task of Tier3."""
 
     kind: TaskKind = "ranked"
-    accuracy: Rate | None = None
-    primary: Normalization | None = None
-    metrics: dict[str, Rate] = {}
-    centered: float | None = None
+    primary: str | None = None
     chance: Rate | None = None
-    stderr: float | None = Field(None, ge=0)
-    greedy: Rate | None = None
-    ties: Count | None = None
-    nan: Count | None = None
-    truncated_contexts: Count | None = None
-    task: dict[str, Any] | None = None
 
     @property
     def values(self) -> dict[str, float]:
         """Its values by metric, the metric that decides objectives first."""
         tier = TIERS["tier3"]
         names = (tier.headline,) if self.kind == "ranked" else tier.unranked
-        return stored_values(self, map(tier.metric, names))
+        found = self._stored(map(tier.metric, names))
+        return found if names[0] in found else {}
 
     @property
     def same(self) -> dict[str, Any]:
         """Data, and what ranks candidates."""
         return {**super().same, "primary metric": self.primary}
 
-    @model_validator(mode="after")
-    def _has_headline(self) -> Self:
-        tier = TIERS["tier3"]
-        key = tier.metric(tier.metrics_by(self.kind)[0]).key
-        if getattr(self, key) is None:
-            raise ValueError(f"`{key}` is missing")
-        return self
+
+class VerifierRates(FileModel):
+    """Rates of a task's completions by one verifier."""
+
+    pass_rate: Rate
 
 
-class TaskMeans(_TaskMeanMetrics):
-    """Unweighted means over all tasks that have the metric."""
+class OtherEngine(FileModel):
+    """The engine that wrote the completions in place of the built-in one, and how far the two agree."""
 
-    accuracy: Rate | None = None
-    centered: float | None = None
-    greedy: Rate | None = None
+    name: str
+    version: str | None = None
+    imported: str | None = None
+    asked: Count | None = None
+    equal: Count | None = None
+
+    @property
+    def title(self) -> str:
+        """Its name, with its version if that is recorded."""
+        return self.name if self.version is None else f"{self.name} {self.version}"
+
+
+class GenerationEntry(ItemEntry):
+    """A task of Tier5."""
+
+    primary: str
+    verifiers: dict[str, VerifierRates]
+    views: dict[str, Any] = {}
+    answer_after: str | None = None
+    decoding: dict[str, Any] = {}
+    engine: OtherEngine | None = None
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Its values by metric, the primary verifier's rate first; none without that."""
+        if self.primary not in self.verifiers:
+            return {}
+        views = sorted(self.verifiers, key=lambda view: view != self.primary)
+        rates = {self.metric_by(view): self.verifiers[view].pass_rate for view in views}
+        others = [m for m in TIERS["tier5"].metrics if not m.is_secondary and m.name not in rates]
+        return rates | self._stored(others)
+
+    def metric_by(self, view: str) -> str:
+        """Return the name of a verifier's rate."""
+        return TIERS["tier5"].headline_by(view, self.primary)
+
+    @property
+    def same(self) -> dict[str, Any]:
+        """Data, verifiers, and how completions were made."""
+        return {
+            **super().same,
+            "primary verifier": self.primary,
+            "verifiers": self.views,
+            "answer_after": self.answer_after,
+            "decoding": {key: v for key, v in self.decoding.items() if key != "engine"},
+        }
+
+
+class CategoryEntry(ItemEntry):
+    """Shares of prompts of Tier4, all that end with `_rate`; null where no prompt counts for one."""
+
+    prompts: Count | None = None
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Its rates, the headline first."""
+        tier = TIERS["tier4"]
+        others = [n for n in self.model_extra or {} if n.endswith("_rate") and n != tier.headline]
+        return self._stored(map(tier.metric, (tier.headline, *others)))
+
+
+class PromptEntry(FileModel):
+    """A prompt of Tier4 and the results of its checks by name, each with `kind` and `passed`."""
+
+    id: str
+    category: str
+    checks: dict[str, dict[str, Any]]
+    stop_reason: str
+
+
+class Tier2File(TierFile):
+    """`tier2_ppl.json`."""
+
+    slices: dict[str, SliceEntry] = Field(min_length=1)
 
 
 class Tier3File(TierFile):
     """`tier3_cf.json`."""
 
-    overall: TaskMeans | None = None
     tasks: dict[str, TaskEntry] = Field(min_length=1)
 
-    def _lacking(self) -> str | None:
-        for name, entry in self.tasks.items():
-            if entry.primary is None and entry.kind == "ranked":
-                return f"tasks.{name}.primary is missing"
-            if entry.metrics and entry.metrics.get(entry.primary or "raw") != entry.accuracy:
-                return f"tasks.{name}.accuracy is not that of `metrics` by its primary, {entry.primary}"
-        return None
+
+class Tier4File(TierFile):
+    """`tier4_sft_native.json`."""
+
+    summary: CategoryEntry
+    by_category: dict[str, CategoryEntry] | None = None
+    prompts: tuple[PromptEntry, ...] = ()
+    data_checksum: Any = None
+
+    @model_validator(mode="after")
+    def _has_headline(self) -> Self:
+        if TIERS["tier4"].headline not in self.summary.values:
+            raise ValueError(f"summary.{TIERS['tier4'].headline} is missing")
+        return self
+
+
+class Tier5File(TierFile):
+    """`tier5_verified.json`."""
+
+    generation_tasks: dict[str, GenerationEntry] = Field(min_length=1)
+
+
+_FILES: Mapping[str, type[TierFile]] = {
+    "tier2": Tier2File,
+    "tier3": Tier3File,
+    "tier4": Tier4File,
+    "tier5": Tier5File,
+}
+
+
+def entries_of(tier: Tier, file: TierFile) -> Mapping[str, ItemEntry]:
+    """Return a file's entries by the name of their item."""
+    entries: Mapping[str, ItemEntry] = getattr(file, tier.section)
+    return entries
+
+
+def tiers_in(folder: Path) -> tuple[TierName, ...]:
+    """Return the tiers whose summary file exists."""
+    return tuple(name for name, tier in TIERS.items() if (folder / tier.summary_file).exists())
+
+
+def read_tier_file(folder: Path, name: TierName) -> TierFile:
+    """Read a tier's summary file, and check that its units and items are there, too; raise ResultsError."""
+    tier = TIERS[name]
+    path = folder / tier.summary_file
+    file = as_model(path, read_object(path, COLLECT_AGAIN), _FILES[name], COLLECT_AGAIN)
+    for other in dict.fromkeys((tier.units_file, tier.items_file)):
+        if not file.is_external and not (folder / other).is_file():
+            raise ResultsError(f"{folder / other}: no such file; {COLLECT_AGAIN}")
+    return file

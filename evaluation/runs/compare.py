@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.comparable import check_comparable
-from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
+from evaluation.bridge.delta import OVERALL, Delta
 from evaluation.bridge.deltas import compare
 from evaluation.errors import BridgeError
 from evaluation.results.columns import write_csv
@@ -20,27 +20,17 @@ from evaluation.results.comparison_file import (
 )
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_folder
-from evaluation.runs.find import Run
-from evaluation.runs.leads import Lead, corrected_for, lead_row, leads
-from evaluation.runs.matching import Match, Matching, matches, paired_stages
+from evaluation.runs.find import Run, RunCheckpoint
+from evaluation.runs.leads import Lead, corrected_for, leads
+from evaluation.runs.matching import NEAR, Match, Matching, matches, paired_stages
 from evaluation.settings import protocol
 from evaluation.settings.tiers import TIERS
-
-ACROSS = (
-    "the tokenizers differ, so only bits per byte and the credit of questions and answers are "
-    "compared; a slice's text is cut into other blocks on each side, so its intervals are those of two "
-    "samples, not of pairs, and wider"
-)
 
 
 def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
     """Compare the stages that both runs have, at the checkpoints that match; differences are A - B.
 
     A stage without matching checkpoints becomes a note if another stage has some.
-
-    Raises:
-        ResultsError: A file is missing or damaged.
-        BridgeError: No checkpoints match, or two matched ones must not be compared.
     """
     compared, notes = [], []
     for stages in paired_stages(ours, theirs):
@@ -59,7 +49,6 @@ def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
         run_b=theirs.name,
         path_a=str(ours.path),
         path_b=str(theirs.path),
-        error=None,
         notes=tuple(notes),
         stages=tuple(compared),
     )
@@ -67,42 +56,41 @@ def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
 
 def _stage(names: Mapping[str, str], matched: Sequence[Match], how: Matching) -> StageComparison:
     """Return a stage's comparison; `names` has the names of both runs and stages."""
-    deltas, notes, is_across = _deltas(matched)
-    lead_rows = leads([_leading(of_match) for of_match in deltas])
+    deltas, notes = _deltas(matched)
+    tested = {
+        (delta.tier, delta.metric) for of_match in deltas for delta in of_match if delta.primary
+    }
+    leading = [[d for d in of_match if (d.tier, d.metric) in tested] for of_match in deltas]
+    lead_rows = leads(matched, leading)
     in_order = sorted(lead_rows, key=lambda lead: lead.key[1] != OVERALL)
     return StageComparison(
         stage_a=names["stage_a"],
         stage_b=names["stage_b"],
         by=how.by,
         checkpoints=len(matched),
-        across_tokenizers=is_across,
         notes=tuple(notes),
         corrected_for=corrected_for(lead_rows, len(matched)),
-        leads=tuple(lead_row(lead, matched) for lead in in_order),
+        leads=tuple(lead.row for lead in in_order),
         deltas=tuple(_rows(names, matched, deltas, lead_rows)),
     )
 
 
-def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str], bool]:
-    """Return the deltas of each match, notes, and whether the tokenizers differ.
-
-    Only the results of one match at a time are in memory, as there may be many matches.
-    """
+def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str]]:
+    """Return the deltas of each match, and notes; only the results of one match at a time are in memory."""
     deltas: list[list[Delta]] = []
     notes: dict[str, None] = dict.fromkeys(_notes_on_tokens(matched))
-    across, first = False, None
+    first = None
     for match in matched:
         try:
             sides = _read_sides(match.ours.folder, match.theirs.folder)
-            across = across or _tokenizers(sides[0]) != _tokenizers(sides[1])
-            notes |= dict.fromkeys(check_comparable(*sides, across_tokenizers=across))
+            notes |= dict.fromkeys(check_comparable(*sides))
             first = first or sides
             for side, earliest in zip(sides, first, strict=True):
                 check_comparable(side, earliest)  # simultaneous intervals need the same items
-            deltas.append(compare(*sides, across_tokenizers=across))
+            deltas.append(compare(*sides))
         except BridgeError as error:
             raise BridgeError(f"{match.label}: {error}") from None
-    return deltas, [*notes, *([ACROSS] if across else [])], across
+    return deltas, [*notes]
 
 
 def _read_sides(ours: Path, theirs: Path) -> tuple[Results, Results]:
@@ -146,53 +134,30 @@ def _row(
 
 
 def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
-    """Compare two checkpoints, whatever their steps, as one stage without leads; differences are A - B.
-
-    Raises:
-        ResultsError: A folder has no results, or damaged ones.
-        BridgeError: The two must not be compared, or one lacks a tier of the other's.
-    """
-    ours, theirs = _read_sides(path_a, path_b)
-    a, b = ours.header, theirs.header
+    """Compare two checkpoints, whatever their steps, as one stage without leads; differences are A - B."""
+    ours, theirs = (read_folder(path) for path in (path_a, path_b))
     runs = {"run_a": ours.label, "run_b": theirs.label}
-    stages = {"stage_a": a.stage, "stage_b": b.stage}
-    about: dict[str, Any] = {**runs, **stages, "step_a": a.step, "step_b": b.step}
-    about |= {"tokens_a": a.consumed_tokens, "tokens_b": b.consumed_tokens}
-    stage = StageComparison(
-        **stages,
-        by="steps",
-        checkpoints=1,
-        across_tokenizers=False,
-        notes=tuple(check_comparable(ours, theirs)),
-        corrected_for="`p_holm` is corrected over all items of the two checkpoints (Holm).",
-        leads=(),
-        deltas=tuple(_row(about, delta) for delta in compare(ours, theirs)),
-    )
+    stages = {"stage_a": ours.header.stage, "stage_b": theirs.header.stage}
+    a, b = (RunCheckpoint(step=side.header.step, folder=side.folder) for side in (ours, theirs))
+    text = "`p_holm` is corrected over all items of the two checkpoints (Holm)."
+    stage = _stage({**runs, **stages}, [Match(a, b)], Matching())
+    stage = stage.model_copy(update={"leads": (), "corrected_for": text})
     paths = {"path_a": str(path_a), "path_b": str(path_b)}
-    return RunComparison(**runs, **paths, error=None, notes=(), stages=(stage,))
+    return RunComparison(**runs, **paths, stages=(stage,))  # type: ignore[arg-type]
 
 
-def _tokenizers(side: Results) -> set[str | None]:
-    return {tier.file.tokenizer.identity for tier in side.tiers.values()}
-
-
-def _notes_on_tokens(matched: Sequence[Match]) -> Iterator[str]:
-    """Yield a note if matched checkpoints have seen different numbers of tokens."""
-    for match in matched:
-        a, b = match.ours.tokens, match.theirs.tokens
-        if a is not None and b is not None and abs(a - b) > 0.01 * max(a, b):
-            yield (
-                f"matched checkpoints have seen different numbers of tokens: at {match.label} A has "
-                f"seen {a:,}, B {b:,}"
-            )
-            return
-
-
-def _leading(deltas: Sequence[Delta]) -> list[Delta]:
-    """Return the deltas that get leads: tested metrics, headlines, first secondary metrics."""
-    tested = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
-    tested |= {(delta.tier, name) for delta in deltas for name in leading_deltas(delta.tier)}
-    return [delta for delta in deltas if (delta.tier, delta.metric) in tested]
+def _notes_on_tokens(matched: Sequence[Match]) -> list[str]:
+    """Return a note if matched checkpoints have seen different numbers of tokens."""
+    text = (
+        "matched checkpoints have seen different numbers of tokens: at {} A has seen {:,}, B {:,}"
+    )
+    differ = (
+        text.format(match.label, a, b)
+        for match in matched
+        if (a := match.ours.tokens) is not None and (b := match.theirs.tokens) is not None
+        if abs(a - b) > NEAR * max(a, b)
+    )
+    return [*differ][:1]
 
 
 def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.dependencies.other_runs import CHECKPOINTS, is_scored, run_folders
 from evaluation.errors import ResultsError, near_path
-from evaluation.results.read import read_tier_file, tiers_in
+from evaluation.results.tier_files import read_tier_file, tiers_in
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
 from evaluation.settings.steps import step_of_results
@@ -20,7 +20,7 @@ CONFIGURATIONS = (".yaml", ".yml")
 class RunCheckpoint:
     """A scored checkpoint and its folder of results."""
 
-    step: int
+    step: int | None
     folder: Path
 
     @cached_property
@@ -46,21 +46,11 @@ def is_run(path: Path) -> bool:
 
 
 def find_run(name: str, path: Path) -> Run:
-    """Return the run, with its scored checkpoints, of a configuration or a folder of results.
-
-    Raises:
-        ConfigError: It is a configuration that cannot be used.
-        ResultsError: The path does not exist, or nothing is scored.
-    """
+    """Return the run, with its scored checkpoints, of a configuration or a folder of results."""
     if not path.exists():
         raise ResultsError(
             f"{path}: no such file or folder{near_path(path)}; name a run by the path of its "
             "configuration or results folder"
-        )
-    if path.is_dir() and is_scored(path):
-        raise ResultsError(
-            f"{path}: results of one checkpoint, where a run is expected; name the folder of its "
-            f"stage, above {CHECKPOINTS}/, or compare two checkpoints"
         )
     return _run(name, path, run_folders(path))
 

@@ -1,17 +1,15 @@
 """State which run is better, and from which step on, over all matched checkpoints.
 
 Which run is better is decided at the last matched checkpoint; from three on, by the interval with the noise
-of checkpoints of both runs (`bridge.choice`). It leads from a checkpoint on if, there and at every later
-one but the last, the interval of A - B excludes zero in its favor. These intervals are simultaneous over
-all matched checkpoints. Statements on single slices, tasks or rates are also corrected for their number
-(Bonferroni).
+of checkpoints of both runs (`bridge.choice`). It leads from a checkpoint on if, there and at every later one
+but the last, the interval of A - B excludes zero in its favor. These intervals are simultaneous over all
+matched checkpoints; those of single slices, tasks or rates also over their number (Bonferroni).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from evaluation.bridge.choice import RecipeInterval, of_recipe, simultaneous_alpha
+from evaluation.bridge.choice import of_recipe, simultaneous_alpha
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha
 from evaluation.results.comparison_file import LeadRow
@@ -21,44 +19,30 @@ from evaluation.settings.tiers import TIERS, TierName
 Key = tuple[TierName, str, str]
 """Tier, item and metric of a delta."""
 
-Side = Literal["A", "B"]
-_SIDES: dict[int, Side] = {1: "A", -1: "B"}
+_SIDES: dict[int, Literal["A", "B"]] = {1: "A", -1: "B"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lead:
-    """Which run is better in one delta, from the matched checkpoints of index `since` on.
-
-    `estimates` have simultaneous intervals over all checkpoints, each of confidence 1 - `alpha`. `recipe`
-    has the last one's with the noise of checkpoints, which decides where it is known.
-    """
+class Lead(NamedTuple):
+    """Which run is better in one delta; estimates have intervals that hold for all checkpoints at once."""
 
     key: Key
-    deltas: Sequence[Delta]
     estimates: Sequence[Estimate]
-    alpha: float
-    better: Side | None
-    since: int | None
-    recipe: RecipeInterval | None = None
-
-    @property
-    def bounds(self) -> tuple[float | None, float | None]:
-        """The interval that decides."""
-        decides = self.recipe or self.estimates[-1]
-        return decides.low, decides.high
+    row: LeadRow
 
 
-def leads(matched: Sequence[Sequence[Delta]]) -> list[Lead]:
+def leads(matched: Sequence[Match], deltas: Sequence[Sequence[Delta]]) -> list[Lead]:
     """Return a lead for every delta that all matched checkpoints have.
 
     Args:
-        matched: Deltas A - B of each match, in ascending steps; at least one match.
+        matched: In ascending steps; at least one.
+        deltas: Deltas A - B of each match.
     """
-    by_key = [
-        {(delta.tier, delta.item, delta.metric): delta for delta in deltas} for deltas in matched
-    ]
+    by_key = [{(d.tier, d.item, d.metric): d for d in of_match} for of_match in deltas]
     common = [key for key in by_key[0] if all(key in match for match in by_key)]
-    return [_lead(key, [match[key] for match in by_key], _family(key, common)) for key in common]
+    return [
+        _lead(key, matched, [match[key] for match in by_key], _family(key, common))
+        for key in common
+    ]
 
 
 def _family(key: Key, all_keys: Sequence[Key]) -> int:
@@ -70,26 +54,43 @@ def _family(key: Key, all_keys: Sequence[Key]) -> int:
     return sum(other[:2] == (tier, item) for other in all_keys) if TIERS[tier].rates else 1
 
 
-def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
+def _lead(key: Key, matched: Sequence[Match], deltas: Sequence[Delta], family: int) -> Lead:
     alpha = simultaneous_alpha([delta.estimate for delta in deltas], ALPHA / family)
     estimates = [at_alpha(delta.estimate, alpha) for delta in deltas]
     recipe = of_recipe(estimates[-1], [delta.estimate.value for delta in deltas], sides=1)
-    signs = [_sign(deltas[0].sign, estimate.low, estimate.high) for estimate in estimates]
-    if recipe is not None:
-        signs[-1] = _sign(deltas[0].sign, recipe.low, recipe.high)
+    decides = recipe or estimates[-1]
+    bounds = [(estimate.low, estimate.high) for estimate in estimates[:-1]]
+    signs = [_sign(deltas[0].sign, *pair) for pair in [*bounds, (decides.low, decides.high)]]
     since = len(signs)
     while since > 0 and signs[since - 1] == signs[-1] != 0:
         since -= 1
-    better = _SIDES.get(signs[-1])
-    return Lead(
-        key=key,
-        deltas=deltas,
-        estimates=estimates,
-        alpha=alpha,
+    count, last, better = len(signs) - since, matched[-1].label, _SIDES.get(signs[-1])
+    text = f"not significantly different at {last}"
+    if decides.low is None:
+        text = "not known, as the last matched checkpoints cannot be tested"
+    elif better and len(matched) == 1:
+        text = f"{better} is better at {last}, the only match, so since when is not known"
+    elif better:
+        label = matched[since].label
+        text = f"{better} is better from {label} on ({count} of {len(matched)} matched checkpoints)"
+    tier, item, metric = key
+    change = deltas[-1].definition.change(estimates[-1].value, decides.low, decides.high)
+    what = f"{tier} {'' if item == OVERALL else f'{item} '}{TIERS[tier].metric(metric).words}"
+    noise = "" if recipe is None else ", with the noise of checkpoints"
+    row = LeadRow(
+        tier=tier,
+        item=item,
+        metric=metric,
         better=better,
-        since=since if better else None,
-        recipe=recipe,
+        since_step_a=matched[since].ours.step if better else None,
+        since_step_b=matched[since].theirs.step if better else None,
+        checkpoints=count if better else 0,
+        confidence=1 - alpha,
+        recipe_low=None if recipe is None else recipe.low,
+        recipe_high=None if recipe is None else recipe.high,
+        sentence=f"{what}: {text}; A - B {change} at {last}{noise}",
     )
+    return Lead(key, estimates, row)
 
 
 def _sign(sign: int, low: float | None, high: float | None) -> int:
@@ -99,57 +100,12 @@ def _sign(sign: int, low: float | None, high: float | None) -> int:
     return sign if low > 0 else -sign
 
 
-def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
-    """Return the row of a lead for files, with a sentence for readers, from its ascending matches."""
-    since, recipe = None if lead.since is None else matched[lead.since], lead.recipe
-    tier, item, metric = lead.key
-    return LeadRow(
-        tier=tier,
-        item=item,
-        metric=metric,
-        better=lead.better,
-        since_step_a=None if since is None else since.ours.step,
-        since_step_b=None if since is None else since.theirs.step,
-        checkpoints=0 if lead.since is None else len(matched) - lead.since,
-        confidence=1 - lead.alpha,
-        recipe_low=None if recipe is None else recipe.low,
-        recipe_high=None if recipe is None else recipe.high,
-        sentence=_sentence(lead, matched),
-    )
-
-
-def _sentence(lead: Lead, matched: Sequence[Match]) -> str:
-    """Return e.g. `tier3 accuracy: A is better from step 2000 on (3 of 4 matched checkpoints), …`."""
-    tier, item, metric = lead.key
-    change = lead.deltas[-1].definition.change(lead.estimates[-1].value, *lead.bounds)
-    noise = "" if lead.recipe is None else ", with the noise of checkpoints"
-    last, text = matched[-1].label, f"not significantly different at {matched[-1].label}"
-    if lead.bounds[0] is None:
-        text = "not known, as the last matched checkpoints cannot be tested"
-    elif lead.since is not None and len(matched) == 1:
-        text = f"{lead.better} is better at {last}, the only match, so since when is not known"
-    elif lead.since is not None:
-        count = f"{len(matched) - lead.since} of {len(matched)} matched checkpoints"
-        text = f"{lead.better} is better from {matched[lead.since].label} on ({count})"
-    what = f"{tier} {'' if item == OVERALL else f'{item} '}{TIERS[tier].metric(metric).words}"
-    return f"{what}: {text}; A - B {change} at {last}{noise}"
-
-
-def corrected_for(leads: Sequence[Lead], count: int) -> str:
+def corrected_for(lead_rows: Sequence[Lead], count: int) -> str:
     """Return sentences that explain the leads' corrections for comparisons at so many checkpoints."""
-    items = (
-        "Those of single slices, tasks, categories and rates are also corrected for their number "
-        "(Bonferroni). There is no correction across tiers or pairs of runs."
+    level = 100 * max(
+        (lead.row.confidence for lead in lead_rows if lead.key[1] == OVERALL), default=0
     )
+    text = f"Intervals hold for all {count} matched checkpoints at once (max-t; up to {level:.1f} % for one)."
     if count == 1:
-        return (
-            "One pair of checkpoints was compared, so the 95 % intervals of overall values need no "
-            f"correction, and since when a run is better is not known. {items}"
-        )
-    overall = [lead for lead in leads if lead.key[1] == OVERALL]
-    confidence = 100 * (1 - min((lead.alpha for lead in overall), default=1.0))
-    return (
-        f"Which run is better is decided by intervals that hold for all {count} matched checkpoints at once "
-        f"(max-t over the checkpoints; up to {confidence:.1f} % for one), not by the 95 % intervals "
-        f"of single checkpoints. {items}"
-    )
+        text = "One pair of checkpoints was compared, so since when a run is better is not known."
+    return f"{text} Those of single slices, tasks, categories and rates also hold for their number."

@@ -43,11 +43,7 @@ def match_label(ours: int | None, theirs: int | None) -> str:
 
 
 def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
-    """Return the stages of two runs that are compared: those of equal names, or the only one of each run.
-
-    Raises:
-        BridgeError: The runs have no stage in common.
-    """
+    """Return the stages of two runs that are compared: those of equal names, or the only one of each run."""
     common = [(name, name) for name in ours.stages if name in theirs.stages]
     if not common and len(ours.stages) == len(theirs.stages) == 1:
         return [(next(iter(ours.stages)), next(iter(theirs.stages)))]
@@ -60,14 +56,7 @@ def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
 
 
 def matches(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str) -> list[Match]:
-    """Return the checkpoints of two stages that are compared, in ascending steps; at least one pair.
-
-    Args:
-        where: Name of the stage, for messages.
-
-    Raises:
-        BridgeError: No checkpoints match, or their tokens are not known.
-    """
+    """Return the checkpoints of two stages that are compared, in ascending steps; at least one pair."""
     if how.by == "tokens":
         pairs = _by_tokens(ours, theirs, where)
     else:
@@ -93,20 +82,17 @@ def _by_tokens(ours: Checkpoints, theirs: Checkpoints, where: str) -> list[Match
                 "checkpoint does not record it; compare by steps"
             )
     pairs = [Match(checkpoint, _nearest(checkpoint, theirs)) for checkpoint in ours]
-    return [
-        match
-        for match in pairs
-        if _nearest(match.theirs, ours) == match.ours and _are_near(match.ours, match.theirs)
-    ]
+    mutual = [match for match in pairs if _nearest(match.theirs, ours) == match.ours]
+    return [match for match in mutual if _apart(match.ours, match.theirs) <= NEAR]
 
 
 def _nearest(checkpoint: RunCheckpoint, side: Checkpoints) -> RunCheckpoint:
-    return min(side, key=lambda other: abs((other.tokens or 0) - (checkpoint.tokens or 0)))
+    return min(side, key=lambda other: _apart(checkpoint, other))
 
 
-def _are_near(ours: RunCheckpoint, theirs: RunCheckpoint) -> bool:
+def _apart(ours: RunCheckpoint, theirs: RunCheckpoint) -> float:
     counts = ours.tokens or 0, theirs.tokens or 0
-    return abs(counts[0] - counts[1]) <= NEAR * max(counts)
+    return abs(counts[0] - counts[1]) / max(1, *counts)
 
 
 def _values(side: Checkpoints, what: By) -> str:

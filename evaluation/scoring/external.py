@@ -31,7 +31,7 @@ from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import Rows, ScoreStore, StoredScore
 
 FILES = pa.schema([("key", pa.string()), ("summary", pa.string()), ("items", pa.binary())])
-"""A row for each tier: its JSON, and its file of items, null if there is none."""
+"""A row for each tier: its JSON, and its table of units, null if there is none."""
 
 
 def command_name(command: str) -> str:
@@ -132,7 +132,7 @@ def _write_folder(subject: Subject, folder: Path) -> Path:
 
 def _files(folder: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
     """Return a tier's row of FILES; raise CommandError if one is missing, unreadable, or lacks a number."""
-    path, items = (folder / name for name in (TIERS[tier].summary_file, TIERS[tier].items_file))
+    path, items = (folder / name for name in (TIERS[tier].summary_file, TIERS[tier].units_file))
     try:
         if path.is_symlink() or not path.is_file():
             raise ValueError("it is not there, or no file; have the command write it")
@@ -141,7 +141,7 @@ def _files(folder: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
         path, content = items, None
         if items.is_file() and not items.is_symlink():
             content = items.read_bytes()
-            pq.read_table(items) if items.suffix == ".parquet" else content.decode()
+            pq.read_table(items)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CommandError(
             f"stages.{plan.name}.command: its {path.name} (in LIGHTEVAL_RESULTS_DIR) cannot be used: "

@@ -20,7 +20,7 @@ class Metric:
 
     A metric of blocks of text is the ratio of two columns' sums over the blocks, or its exponential
     (`metrics.ratios`); `in_bits` divides nats by ln 2. A metric of candidates has a formula in
-    `metrics.measures`. A rate of probes counts checks of some kinds (`metrics.rates`).
+    `metrics.measures`. A rate of probes counts checks of some kinds (`grading.probes`).
     """
 
     name: str

@@ -183,7 +183,7 @@ _TABLE = (
         unit="blocks",
         cache=Cache(name="slice", folder="ppl_slices"),
         summary_file="tier2_ppl.json",
-        items_file="tier2_ppl_blocks.parquet",
+        items_file="tier2_ppl_units.parquet",
         metrics=OF_BLOCKS,
         headline="nats_per_token",
         shown="ppl",

@@ -6,20 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.files import write_json
+from evaluation.files import write_json, write_jsonl
 from evaluation.grading.completions import (
     SampledPrompt,
     VerifiedSample,
     prompt_units,
+    sample_rows,
     summarize_task,
 )
-from evaluation.grading.generated import task_files
-from evaluation.grading.units import write_units
 from evaluation.prefill.caches import DocumentLine
+from evaluation.results.answers import FOLDER, RESULTS
 from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.verifiers import Pattern
 from evaluation.verification.verdicts import Verdict
+from tests.bridge.units import write_units
 
 VIEWS = ("lenient", "strict")
 
@@ -54,8 +55,7 @@ def write_tier5(
         "decoding": {"sampling": TASK["sampling"]},
         "data_checksum": {"prompts": "1"},
     }
-    for name, write in task_files("sums", found, summary).items():
-        write(folder / name)
+    write_jsonl(folder / FOLDER / "sums" / RESULTS, sample_rows(found))
     write_units(TIERS["tier5"], folder, {"sums": units})
     rate = summary["verifiers"][VIEWS[0]]["pass_rate"]
     content = {**common, "overall": {"pass_rate": rate}, "generation_tasks": {"sums": summary}}

@@ -15,17 +15,19 @@ from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json, write_jsonl, write_parquet
 from evaluation.grading.probes import summarize
+from evaluation.grading.texts import block_units, slice_values
+from evaluation.metrics.measures import MEASURES
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts
 from evaluation.metrics.variance import Floats
-from evaluation.results.tier_files import TaskMeans
+from evaluation.results.units import Units
 from evaluation.settings.config import validate_config
 from evaluation.settings.groups import group_weights
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS
 from tests.bridge.answers import TASK, write_tier5
-from tests.bridge.units import write_all_units
-from tests.metrics.summaries import summarize_blocks, summarize_choices
+from tests.bridge.units import write_all_units, write_units
+from tests.metrics.summaries import summarize_choices
 
 SUITE = {
     "slices": {"web": {"dataset": "some/web", "group": "hq"}, "code": {"dataset": "some/code"}},
@@ -162,7 +164,7 @@ def split_by_position(nats: Floats, tokens: Floats, length: int) -> Positions:
 
 
 def _tier2(folder: Path, plan: StagePlan, about: Any, nats: float, seed: int, blocks: int) -> None:
-    tables, entries = [], {}
+    units, entries = dict[str | None, Units](), {}
     for number, (name, item) in enumerate(plan.suite.slices.items()):
         shared, own = np.random.default_rng(number), np.random.default_rng([seed, number])
         tokens = shared.integers(40, 64, blocks)
@@ -179,14 +181,14 @@ def _tier2(folder: Path, plan: StagePlan, about: Any, nats: float, seed: int, bl
                 TOKENS: by_position.tokens.astype(int).tolist(),
             }
         )
-        tables.append(table.add_column(0, "slice", pa.array([name] * blocks)))
+        units[name] = block_units(TIERS["tier2"], table, {"packed_tokens.pt": name})
         entries[name] = {
-            **summarize_blocks(table),
+            **slice_values(TIERS["tier2"], units[name]),
             "data": name,
             "data_checksum": {"packed_tokens.pt": name},
             "group": item.group,
         }
-    write_parquet(folder / "tier2_ppl_blocks.parquet", pa.concat_tables(tables))
+    write_units(TIERS["tier2"], folder, units)
     metrics = TIERS["tier2"].metrics
     overall = {one.key: one.mean([e[one.key] for e in entries.values()]) for one in metrics}
     about |= {"attention": "block", "overall": overall, "slices": entries}
@@ -231,7 +233,7 @@ def _tier3(folder: Path, plan: StagePlan, about: Any, skill: float, seed: int, i
     write_parquet(folder / "tier3_cf_candidates.parquet", pa.concat_tables(tables))
     overall = {
         key: float(np.mean([entry[key] for entry in entries.values() if key in entry]))
-        for key in TaskMeans.model_fields
+        for key in ("accuracy", "centered", "greedy", *MEASURES)
         if any(key in entry for entry in entries.values())
     }
     write_json(folder / "tier3_cf.json", {**about, "overall": overall, "tasks": entries})
@@ -250,14 +252,14 @@ def _tier4(folder: Path, common: dict[str, Any], skill: float, seed: int, prompt
             "stop_reason": "eos" if i % 7 else "length",
             "prompt_tokens": 3,
             "response_tokens": 2,
-            "checks": [
-                {"name": "complies", "kind": "instruction", "passed": bool(chance[i] > 0.5)},
-                {"name": "word_count-2", "kind": "format", "passed": bool(chance[i] > 0.4)},
-            ],
+            "checks": {
+                "complies": {"kind": "instruction", "passed": bool(chance[i] > 0.5)},
+                "word_count-2": {"kind": "format", "passed": bool(chance[i] > 0.4)},
+            },
         }
         for i in range(prompts)
     ]
-    content = {**common, **summarize(rows)[0]}
+    content = {**common, **summarize(rows)}
     write_json(folder / "tier4_sft_native.json", {**content, "data_checksum": {"p": "1"}})
     answers = ({k: v for k, v in row.items() if k not in ("headline", "checks")} for row in rows)
     write_jsonl(folder / "tier4_sft_native_generations.jsonl", answers)

@@ -6,7 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from evaluation.bridge.choice import against
 from evaluation.bridge.decision import Decision, decide
+from evaluation.bridge.delta import corrected
 from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha
 from evaluation.bridge.recommendation import recommend
 from tests.bridge.worlds import IMPROVE, KEEP_LOSS, drawn
@@ -77,3 +79,31 @@ def test_more_steps_make_no_regression_and_no_keep_easier() -> None:
     for step in many:
         alone = decide("s", goals, {0: deltas[step.step]}).steps[0]
         assert alone.objectives[1].regressions == step.objectives[1].regressions
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_two_parts_of_a_stage_contradict(seed: int) -> None:
+    """Verdicts of steps and stage, flags, the choice, who is like it and who is behind it."""
+    dice = np.random.default_rng(seed)
+    steps = int(dice.integers(1, 6))
+    gains, losses = dice.normal(0, 0.04, steps).tolist(), dice.normal(0, 0.02, steps).tolist()
+    goals = (IMPROVE, KEEP_LOSS) if seed % 2 else (IMPROVE,)
+    deltas = {s: corrected(own) for s, own in drawn(gains, losses, 0, dice).items()}
+    decision = decide("s", goals, deltas)
+    advice = recommend("s", goals, decision, dict.fromkeys(deltas, ""))
+    verdicts = {step.step: step.verdict for step in decision.steps}
+    order = ("not met", "undecided", "met")
+    best = max(order.index(verdict) for verdict in verdicts.values())
+    assert advice["verdict"] == verdicts[advice["step"]] == order[best]
+    named = [advice["step"], *(one["step"] for one in [*advice["similar"], *advice["others"]])]
+    assert sorted(named) == list(deltas)
+    for step in decision.steps:
+        assert step.verdict in ("undecided", step.own_verdict)
+    for other in advice["others"]:
+        if "significantly behind" in other["why"]:
+            sides = (decision.decisive[step].estimate for step in (other["step"], advice["step"]))
+            pair = against(*sides)
+            assert pair.high < 0, "as `compare` of the two says"
+    for delta in (one for own in deltas.values() for one in own if one.flag != "unclear"):
+        assert (delta.estimate.low > 0) != (delta.estimate.high < 0)
+        assert (delta.gain > 0) == (delta.flag == "better")

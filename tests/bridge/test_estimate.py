@@ -13,7 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from evaluation.bridge.choice import against, holm, of_recipe, simultaneous_alpha
 from evaluation.bridge.differences import Paired
-from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha, mean, p_beyond, unpaired
+from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha, mean, p_beyond
 from evaluation.bridge.paired import estimate_of, level_of
 from evaluation.bridge.power import monotonicity, needed_units
 from evaluation.metrics.layout import Layout, numbered
@@ -159,14 +159,6 @@ def test_text_is_a_spectrum_at_zero() -> None:
     found = of_text(np.tile([1.0, -1.0], 50))
     assert found.se == pytest.approx(1 / math.sqrt(99))  # never below that of independent blocks
     assert of_text(noise).se > 2 * stats.sem(noise)
-
-
-def test_two_samples_are_welch_s() -> None:
-    dice = np.random.default_rng(2)
-    a, b = dice.normal(0.2, 1, 60), dice.normal(0, 2, 80)
-    a, b = np.concatenate([a, 0.4 - a]), np.concatenate([b, -b])
-    found = unpaired(paired_mean(a, 0 * a), paired_mean(b, 0 * b))
-    assert found.p == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
 
 
 def test_levels() -> None:

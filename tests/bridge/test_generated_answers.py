@@ -11,12 +11,9 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from evaluation.bridge.paired import estimate_of, paired_of
-from evaluation.bridge.write import write_deltas
-from evaluation.errors import BridgeError
-from evaluation.grading.units import units_of_files
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
-from tests.bridge.folders import edited, make_plans, read, write_stage_of
+from tests.bridge.folders import make_plans, read, write_stage_of
 from tests.bridge.items import item_of
 
 OBJECTIVES = [{"tier": "tier5", "want": "improve", "margin": 0.0}]
@@ -33,23 +30,6 @@ def plan(tmp_path: Path) -> StagePlan:
 def deltas(plan: StagePlan) -> dict[str, Any]:
     found: dict[str, Any] = read(plan.step_folder(30) / "bridge_deltas.json")
     return found
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "said"),
-    [
-        ("decoding", {"sampling": {"n": 9}}, "decoding of task 'sums'"),
-        ("views", {}, "verifiers of task 'sums'"),
-        ("data_checksum", {"prompts": "2"}, "data of task 'sums'"),
-    ],
-)
-def test_other_prompts_sampling_or_verifiers_are_not_compared(
-    plan: StagePlan, key: str, value: object, said: str
-) -> None:
-    with edited(plan.step_folder(10) / "tier5_verified.json") as content:
-        content["generation_tasks"]["sums"][key] = value
-    with pytest.raises(BridgeError, match=said):
-        write_deltas(plan, 10)
 
 
 def test_what_is_left_out_keeps_its_place() -> None:
@@ -103,14 +83,3 @@ def test_every_group_is_paired_by_its_own_prompts(plan: StagePlan) -> None:
     adjusted = multipletests([row["p"] for row in found], method="holm")[1]
     assert [row["p_holm"] for row in found] == pytest.approx(list(adjusted))
     assert [row["flag"] for row in found] == ["better" if p < 0.05 else "unclear" for p in adjusted]
-
-
-def test_prompts_of_a_program_are_its_table_of_units(plan: StagePlan) -> None:
-    folder, tier = plan.step_folder(10), TIERS["tier5"]
-    content = json.loads((folder / tier.summary_file).read_text())
-    found = units_of_files(tier, content, folder)["sums"]
-    assert set(found.measured) >= {"pass_rate", "pass_rate_strict", "truncated_rate"}
-    assert (len(found.ids), found.count("pass_rate")) == (48, 47)
-    assert set(found.groupings["level"].values()) == {"0", "1"}
-    (folder / tier.items_file).unlink()
-    assert units_of_files(tier, content, folder) == {}

@@ -9,11 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.bridge.deltas import compare
-from evaluation.errors import ConfigError
 from evaluation.reporting.tables.side_by_side import checkpoint_columns
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
-from evaluation.settings.groups import Group, group_weights
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
 
@@ -44,22 +42,6 @@ def written(root: Path, *objectives: dict[str, Any], skill: float = 0.3) -> Stag
     plan = planned(root, *objectives)
     write_stage_of(plan, {n: {"skill": skill, "nats": 2.9 - n / 1000} for n in STEPS})
     return plan
-
-
-def test_weights_by_hand() -> None:
-    inner = {"members": ["a", "b"], "tier": "tier3"}
-    groups = {"inner": inner, "outer": {"members": ["inner", "b", "c"], "tier": "tier3"}}
-    sizes = {"a": 10, "b": 30, "c": 60}
-    expected = {
-        "members": {"a": 1 / 6, "b": 1 / 6 + 1 / 3, "c": 1 / 3},
-        "leaves": dict.fromkeys("abc", 1 / 3),
-        "questions": {"a": 0.1, "b": 0.3, "c": 0.6},
-    }
-    for weigh, weights in expected.items():
-        models = {n: Group.model_validate({**g, "weigh": weigh}) for n, g in groups.items()}
-        if weigh == "members":
-            models["inner"] = Group.model_validate(inner)
-        assert group_weights("outer", models, sizes) == pytest.approx(weights)
 
 
 def questions(folder: Path) -> dict[str, Any]:
@@ -130,26 +112,3 @@ def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
         *(("tier3", name) for name in ("overall", *names, *TASKS)),
         *(("tier5", name) for name in ("overall", "sums")),
     ]
-
-
-def test_a_loss_of_one_task_breaks_a_keep(tmp_path: Path) -> None:
-    plan = written(tmp_path, {**OF_CORE, "want": "keep", "margin": 0.02}, skill=-1.0)
-    (judged,) = read(plan.step_folder(20) / "bridge_deltas.json")["objectives"]
-    assert judged["verdict"] == "not met"
-    assert {"quiz", "riddles"} <= set(judged["regressions"])
-
-
-NO_MEANS: list[tuple[str, dict[str, Any]]] = [
-    ("new", {"members": ["quiz", "exma"]}),
-    ("new", {"members": ["quiz", "last_word"]}),
-    ("new", {"members": ["known", "quiz", "new"]}),
-    ("new", {"members": ["quiz", "quiz"]}),
-    ("new", {"tier": "tier4", "members": ["lists"]}),
-    ("hq", {"tier": "tier2", "members": ["web"]}),
-]
-
-
-@pytest.mark.parametrize(("name", "group"), NO_MEANS)
-def test_what_is_no_mean_is_refused(tmp_path: Path, name: str, group: Any) -> None:
-    with pytest.raises(ConfigError, match=rf"groups\.{name}"):
-        planned(tmp_path, group=name, **group)

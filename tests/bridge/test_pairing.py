@@ -6,11 +6,8 @@ from typing import Any
 import pytest
 
 from evaluation.bridge.write import write_deltas, write_stage
-from evaluation.errors import BridgeError
-from evaluation.reporting.comparison import folders_as_text
 from evaluation.results.deltas_file import StageDeltas
-from evaluation.runs.compare import compare_checkpoints
-from tests.bridge.folders import edit_json, make_plans, read, write_side, write_stage_of
+from tests.bridge.folders import make_plans, read, write_side, write_stage_of
 
 FEW = {"items": 12, "blocks": 9, "prompts": 8}
 FILES = ("tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json")
@@ -23,15 +20,6 @@ def compared(root: Path, ours: dict[str, Any], theirs: dict[str, Any]) -> Any:
     return plan, read(plan.step_folder(10) / "bridge_deltas.json")
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_another_dtype_is_refused(tmp_path: Path, file: str) -> None:
-    plan, _ = compared(tmp_path, {"dtype": "float32"}, {"dtype": "float32"})
-    places = rf"by_checkpoint/step_10/{file}, but 'float16' in .*second/bridge/{file}"
-    edit_json(plan.bridge_folder / file, dtype="float16")
-    with pytest.raises(BridgeError, match=rf"dtype: 'float32' in .*{places}"):
-        write_deltas(plan, 10)
-
-
 GPUS = ({"gpu": "H100"}, {"gpu": "A100"})
 NARROW = {"dtype": "bfloat16"}
 SINGLE = "; in bfloat16 that moves single items (docs/gpu.md)"
@@ -41,9 +29,7 @@ SIDES: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
     ({"device": "cuda"}, {"device": "cpu"}, "scored on the device cuda, the bridge on cpu"),
     (*GPUS, OTHER_GPU),
     ({**GPUS[0], **NARROW}, {**GPUS[1], **NARROW}, f"{OTHER_GPU}{SINGLE}"),
-    ({"device": "cuda"}, {"device": "cuda"}, None),
     ({}, {"dtype": "float32", "device": "cpu", "gpu": "A100"}, None),
-    ({"row_tokens": [1024]}, {"row_tokens": [1024]}, None),
     (
         {"row_tokens": [16384], **NARROW},
         {"row_tokens": [4096, 8192], **NARROW},
@@ -61,19 +47,8 @@ def test_another_device_or_row_budget_is_noted(
     tiers = ("tier2", "tier3") if note and "rows" in note else ("tier2", "tier3", "tier4")
     expected = [f"{tier}: {note}" for tier in tiers if note]
     assert content["notes"] == expected
-    assert content["checkpoint"]["row_tokens"] == ours.get("row_tokens", [])
-    assert content["bridge"]["row_tokens"] == theirs.get("row_tokens", [])
-    assert_shown(plan, expected)
-
-
-def assert_shown(plan: Any, expected: list[str]) -> None:
-    """In the stage's deltas and in a comparison; verdicts are given all the same."""
-    in_words = [f"{line} (all steps)" for line in expected]
     stage = StageDeltas.read(plan.results / "bridge_deltas.json")
-    assert list(stage.notes) == in_words
-    assert stage.verdicts[0].verdict is not None
-    said = folders_as_text(compare_checkpoints(plan.step_folder(10), plan.bridge_folder))
-    assert all(line in said for line in expected)
+    assert list(stage.notes) == [f"{line} (all steps)" for line in expected]
 
 
 def test_steps_that_differ_from_the_bridge_are_named(tmp_path: Path) -> None:

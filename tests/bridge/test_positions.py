@@ -1,27 +1,20 @@
 """Paired deltas of the loss by position: peers, what is refused, and that no verdict hears of them."""
 
-import json
-import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scipy import stats
 
-from evaluation.bridge.breakdowns import Breakdowns, position_values
-from evaluation.bridge.write import write_deltas
-from evaluation.errors import BridgeError, ResultsError
+from evaluation.bridge.breakdowns import Breakdowns
+from evaluation.errors import BridgeError
 from evaluation.files import write_parquet
-from evaluation.metrics.positions import NATS, TOKENS, Positions
+from evaluation.metrics.positions import TOKENS
 from evaluation.results.deltas_file import StepDeltas
 from evaluation.results.read import Results, read_results
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import OBJECTIVE, make_plans, write_stage_of
-from tests.bridge.items import slice_of
 from tests.bridge.paired import of_text
 
 LENGTH = 1024
@@ -73,37 +66,6 @@ def test_deltas_are_those_of_blocks_of_text(plan: StagePlan) -> None:
         assert mean == pytest.approx(whole[item], rel=1e-10)
 
 
-def test_a_few_blocks_of_equal_size_are_a_paired_t_test() -> None:
-    """By scipy, of the mean and of its difference; with so few no dependence is looked for."""
-    ours, theirs = np.random.default_rng(5).normal(3, 0.2, (2, 7, 2))
-    tokens = np.full((7, 2), 50.0)
-    amounts = zip((ours - theirs).T * 50, tokens.T, strict=True)
-    known = [of_text(*one) for one in amounts]
-    peer = stats.ttest_rel(ours, theirs).confidence_interval()
-    assert [one.low for one in known] == pytest.approx(peer.low)
-    assert [one.high for one in known] == pytest.approx(peer.high)
-    units = slice_of(nats=ours.sum(1) * 50, tokens=tokens.sum(1), bytes=tokens.sum(1)).units
-    found = position_values(replace(units, positions=Positions(ours * 50, tokens)), 512)
-    peer = stats.ttest_1samp(ours, 0).confidence_interval()
-    assert [one.estimate.low for one in found] == pytest.approx(peer.low)
-    assert [one.estimate.high for one in found] == pytest.approx(peer.high)
-
-
-def test_no_verdict_and_no_correction_hears_of_them(plan: StagePlan) -> None:
-    with_bins = json.loads(write_deltas(plan, 10).read_text())
-    edit(plan.bridge_folder / TABLE, nats_by_position=None, tokens_by_position=None)
-    without = json.loads(write_deltas(plan, 10).read_text())
-    assert with_bins.pop("by_position")
-    assert without.pop("by_position") == []
-    assert with_bins == without
-
-
-def test_short_sequences_have_none(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path, tiers=("slices",))["second"]
-    write_stage_of(plan, {10: {}})
-    assert Breakdowns(*results(plan)).by_position == []
-
-
 def test_other_tokens_at_a_position_are_refused(plan: StagePlan) -> None:
     path = plan.bridge_folder / TABLE
     tokens = pq.read_table(path)[TOKENS].to_pylist()
@@ -111,24 +73,3 @@ def test_other_tokens_at_a_position_are_refused(plan: StagePlan) -> None:
     edit(path, **{TOKENS: tokens})
     with pytest.raises(BridgeError, match="different numbers of tokens at the same positions"):
         _ = Breakdowns(*results(plan)).by_position
-
-
-OTHER = "'web' by position are not those of its blocks; remove"
-
-
-EDITS: list[tuple[str, Any, str]] = [
-    (NATS, lambda rows: [[value / 2 for value in row] for row in rows], OTHER),
-    (TOKENS, lambda rows: [[n + 1 for n in row] for row in rows], OTHER),
-    (TOKENS, lambda _: None, OTHER),
-    (NATS, lambda rows: [[*rows[0][:2], math.nan], *rows[1:]], "'nats_by_position' has NaN or inf"),
-]
-
-
-@pytest.mark.parametrize(("column", "change", "message"), EDITS)
-def test_positions_that_are_not_those_of_the_blocks_are_refused(
-    plan: StagePlan, column: str, change: Any, message: str
-) -> None:
-    path = plan.bridge_folder / TABLE
-    edit(path, **{column: change(pq.read_table(path)[column].to_pylist())})
-    with pytest.raises(ResultsError, match=message):
-        read_results(path.parent, ("tier2",))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.errors import BridgeError, ConfigError
+from evaluation.errors import BridgeError
 from evaluation.reporting.tables.side_by_side import checkpoint_columns
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
@@ -76,17 +76,6 @@ def test_each_headline_has_a_mean_of_its_own(tmp_path: Path) -> None:
     assert shown(plan) == [("overall", "acc"), ("quiz", "acc"), ("sums", bits), ("code", bits)]
 
 
-def test_without_choices_bits_per_byte_are_the_headline_everywhere(tmp_path: Path) -> None:
-    plan, content, rows = compared(tmp_path, {"sums": GOLD, "code": GOLD}, improve(), skill=0.3)
-    assert {metric for _, metric in rows} == {BITS, GREEDY}
-    assert rows["overall", BITS]["flag"] == "better"
-    assert rows["overall", GREEDY]["flag"] is None
-    assert (content["objectives"][0]["metric"], content["verdict"]) == (BITS, "met")
-    advice = read(plan.results / "recommendation.json")
-    assert advice["headline"]["metric"] == "gold_bits_per_byte"
-    assert shown(plan) == [(item, "gold_bits_per_byte") for item in ("overall", "sums", "code")]
-
-
 def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
     _, _, rows = compared(tmp_path / "own", MIXED, skill=0.3, seed=0, **EXTERNAL)
     assert rows["sums", BITS]["delta"] < 0
@@ -94,28 +83,3 @@ def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
     assert rows["overall", GREEDY]["delta"] > 0
     with pytest.raises(BridgeError, match="score both sides with per-item tables"):
         compared(tmp_path / "other", RANKED, improve(metric="correct_probability"), **EXTERNAL)
-
-
-UNFINISHED = {key: GOLD[key] for key in ("dataset", "context")}
-BAD_GOLD = [
-    ({**GOLD, "gold": "0"}, "`gold` is of ranked `choices`"),
-    ({**GOLD, "choices": "c"}, "`choices` need `gold`"),
-    (UNFINISHED, "give `choices` to rank, or `continuation`"),
-]
-BAD_OBJECTIVES = [
-    (RANKED, {"metric": "gold_bits_per_bite"}, "did you mean gold_bits_per_byte"),
-    (RANKED, {"tier": "tier2", "metric": "greedy"}, "no metric 'greedy' of tier2"),
-    (RANKED, {"metric": "brier_score"}, "brier_score no longer exists: "),
-    (MIXED, {}, "quiz ranks choices and code has none.*set `metric: gold_bits_per_b"),
-    (MIXED, {"group": "math", "metric": "acc"}, "no metric 'acc' of code; there are gold_bi"),
-    *(({"sums": task}, {}, message) for task, message in BAD_GOLD),
-]
-
-
-@pytest.mark.parametrize(("tasks", "objective", "message"), BAD_OBJECTIVES)
-def test_unknown_metrics_and_halves_of_tasks_are_refused(
-    tmp_path: Path, tasks: Any, objective: dict[str, Any], message: str
-) -> None:
-    suite = {"slices": SUITE["slices"], "tasks": tasks}
-    with pytest.raises(ConfigError, match=message):
-        make_plans(tmp_path, suite=suite, objective=[improve(**objective)])

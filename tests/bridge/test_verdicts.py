@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.bridge.decision import Decision, JudgedStep
-from evaluation.bridge.delta import Delta, corrected
+from evaluation.bridge.decision import JudgedStep
+from evaluation.bridge.delta import Delta
 from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha
 from evaluation.bridge.exact_tests import PairCounts
 from evaluation.bridge.paired import FEW
-from evaluation.bridge.recommendation import choose, recommend
+from evaluation.bridge.recommendation import choose
 from evaluation.bridge.verdicts import ObjectiveVerdict, conjunction, objective_verdicts
 from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.settings.objectives import Objective
 from tests.bridge.folders import accuracy_delta
-from tests.bridge.paired import paired_rate
 
 
 def accuracy(item: str, value: float, se: float) -> Delta:
@@ -95,52 +94,6 @@ def test_the_chosen_step(
     assert (best.step, [step.step for step in others]) == (chosen, pool)
 
 
-@pytest.mark.parametrize(
-    ("gains", "second", "why"),
-    [
-        ({1: (0.05, 0.0), 2: (0.06, 0.0), 3: (0.2, -0.1)}, 1, "not significantly different"),
-        ({1: (-0.01, 0.0), 2: (0.2, -0.1)}, 2, "which loses what the objective keeps"),
-        ({1: (0.05, 0.0), 2: (0.1, -0.0195)}, 2, "whose objective is undecided"),
-        ({1: (0.05, 0.0)}, None, None),
-    ],
-)
-def test_the_runner_up_is_chosen_by_the_same_rule(
-    gains: dict[int, tuple[float, float]], second: int | None, why: str | None
-) -> None:
-    steps = [judged(step, *both) for step, both in gains.items()]
-    decisive = [accuracy("a", gain, 0.01) for gain, _ in gains.values()]
-    objective = Objective.model_validate({"tier": "tier3", "want": "improve", "margin": 0.0})
-    decision = Decision(
-        steps=steps, decisive=decisive, alphas=[0.05], headline=0, objective=objective
-    )
-    advice = recommend("stage", [objective], decision, dict.fromkeys(gains, "path"))
-    known = advice["runner_up"] or {"step": None, "why": None}
-    assert (known["step"], known["why"]) == (second, why)
-
-
-def test_an_undecided_step_speaks_before_one_that_is_known_to_gain_nothing() -> None:
-    """Identical to the bridge is the better estimate here, and surely no improvement."""
-    rows = [
-        verdict_on("tier3", "improve", 0.0, deltas=[accuracy("a", *known)])
-        for known in ((-0.001, 0.01), (0.0, 0.0))
-    ]
-    assert [row.verdict for row in rows] == ["undecided", "not met"]
-    steps = [
-        JudgedStep(step=i, verdict=row.verdict, objectives=[row]) for i, row in enumerate(rows)
-    ]
-    assert choose(steps, 0) == (steps[0], steps[:1])
-
-
-def test_four_losses_of_seven_prove_nothing() -> None:
-    """Exact p is 0.125, so no list may say `significantly worse`."""
-    for losses, n, answer in ((4, 7, "undecided"), (9, 12, "not met")):
-        d = np.array([1.0] * losses + [0.0] * (n - losses))
-        few = replace(accuracy("probes", 0.0, 0.01), estimate=paired_rate(0 * d, d))
-        kept = verdict_on("tier3", "keep", 0.0, deltas=[few])
-        assert kept.verdict == answer
-        assert (kept.regressions == ()) == (answer == "undecided")
-
-
 @pytest.mark.parametrize("n", [7, 16, 30, 56])
 @pytest.mark.parametrize("margin", [-0.05, -0.02, 0.0, 0.02, 0.05])
 def test_true_error_of_a_claim_from_few_discordant_items(n: int, margin: float) -> None:
@@ -153,17 +106,3 @@ def test_true_error_of_a_claim_from_few_discordant_items(n: int, margin: float) 
         drawn = stats.multinomial(n, chances)
         worst = max(worst, sum(float(drawn.pmf([w, x, n - w - x])) for w, x in said))
     assert worst <= (0.025 if margin == 0 else 0.037 if margin > 0 else 0.05)
-
-
-def test_the_worse_list_is_the_table_s() -> None:
-    """One family: what an `improve` lists is what the table flags, by the same correction."""
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        values = rng.normal(-0.01, 0.02, 6)
-        deltas = [accuracy(str(i), value, 0.01) for i, value in enumerate(values)]
-        deltas += [nats(f"s{i}", value, 0.01) for i, value in enumerate(rng.normal(0, 0.02, 3))]
-        flags = {delta.item: delta.flag for delta in corrected(deltas)}
-        listed = verdict_on("tier3", "improve", 0.0, deltas=deltas).regressions
-        assert set(listed) == {str(i) for i in range(6) if flags[str(i)] == "worse"}
-        beyond = verdict_on("tier3", "keep", 0.01, deltas=deltas).regressions
-        assert set(beyond) <= set(listed)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from evaluation.bridge.verdicts import objective_verdicts
-from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError, EvaluationError
 from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import edit_json, edited, make_plans, read, write_side, write_stage_of
+from tests.bridge.folders import edit_json, make_plans, read, write_side, write_stage_of
 
 COLUMNS = (
     "stage step bridge tier item group metric value bridge_value delta low high p p_holm mde n "
@@ -73,13 +73,6 @@ def test_a_stage_gets_one_table_and_a_recommendation(tmp_path: Path) -> None:
     assert "Perplexity (tier2), nats per token, to keep: not met" in why[30]
 
 
-def test_no_objective_gives_deltas_but_no_verdict(tmp_path: Path) -> None:
-    plan, _ = two_sides(tmp_path, objective=[])
-    assert read(write_deltas(plan, 10))["verdict"] is None
-    write_stage(plan, (10,))
-    assert read(plan.results / "recommendation.json")["step"] is None
-
-
 def test_the_same_weights_change_nothing(tmp_path: Path) -> None:
     plan, _ = two_sides(tmp_path, seed=0)
     content = read(write_deltas(plan, 10))
@@ -113,9 +106,12 @@ def test_single_items_and_external_results_have_no_interval(
     ("file", "changes", "message"),
     [
         ("tier2_ppl.json", {"protocol": "test-2"}, "protocol: 'test-2'"),
-        ("tier3_cf.json", {"tokenizer": {"fingerprint": "other"}}, "tokenizer: 'other'"),
+        (
+            "tier3_cf.json",
+            {"tokenizer": {"name": "a", "fingerprint": "other"}},
+            "tokenizer: 'other'",
+        ),
         ("tier2_ppl.json", {"sequence_length": 128}, "sequence length: 128"),
-        ("tier2_ppl.json", {"attention": "document"}, "attention of slice 'web': 'document'"),
         ("tier4_sft_native.json", {"data_checksum": "x"}, "prompts: 'x'"),
         ("tier3_cf.json", {"tasks": {}}, "tasks is {}: "),
     ],
@@ -127,16 +123,6 @@ def test_refusals(tmp_path: Path, file: str, changes: dict[str, Any], message: s
         write_deltas(plan, 10)
     assert str(folder) in str(caught.value)
     assert not (folder / "bridge_deltas.json").exists()
-
-
-def test_other_data_and_items_are_refused(tmp_path: Path) -> None:
-    plan, folder = two_sides(tmp_path, items=399)
-    with pytest.raises(BridgeError, match="quiz/399 is on one side only"):
-        write_deltas(plan, 10)
-    with edited(folder / "tier3_cf.json") as content:
-        content["tasks"]["quiz"]["data_checksum"] = "other"
-    with pytest.raises(BridgeError, match="data of task 'quiz'"):
-        write_deltas(plan, 10)
 
 
 def test_an_objective_at_what_was_not_scored_is_refused() -> None:

@@ -296,7 +296,7 @@ POWER = "truly met"
 BEHIND = "called behind"
 
 WORLDS = (
-    *(World(f"4×300 questions, {k} steps", chosen([0.0] * k)) for k in (1, 2, 6, 22)),
+    *(World(f"4×300 questions, steps: {k}", chosen([0.0] * k)) for k in (1, 2, 6, 22)),
     World("half gain nothing, half lose the margin", halves),
     World("tasks that share questions", sharing((164, 164, 257, 378), 378)),
     *(World(f"6 lengths that share {w}", at_lengths(w)) for w in (0.5, 1.0)),
@@ -323,9 +323,9 @@ WORLDS = (
     *(World(f"rates, n = {n}", rate(n)) for n in (16, 30, 100)),
     World("mean of 300 questions and 16 nearly all right", saturated),
     World("the same, the 16 only lose, keep at its margin", kept(16, 300, losses_only=True)),
-    *(World(f"keep at its margin, {k} steps", chosen([-0.02] * k, KEEP)) for k in (1, 6)),
+    *(World(f"keep at its margin, steps: {k}", chosen([-0.02] * k, KEEP)) for k in (1, 6)),
     *(World(f"keep at its margin, n = {n}", kept(n)) for n in (16, 100, 400)),
-    *(World(f"{k} equal steps", behind(k), BEHIND, most=0.06) for k in (6, 22)),
+    *(World(f"equal steps: {k}", behind(k), BEHIND, most=0.06) for k in (6, 22)),
     *(World(f"recipe, {k} steps, noise 1 point", recipe(k, 0.01)) for k in (3, 6)),
     World("1 % outliers among 164", outliers, most=1.0, least_covered=0.0),
     World(

@@ -14,7 +14,7 @@ from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import is_retained
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, SCORE
-from evaluation.grading.header import origin
+from evaluation.grading.collect import origin
 from evaluation.records import read_record, write_record
 from evaluation.reporting.status import stage_status
 from evaluation.settings.plan import StagePlan

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import ScoringError
 from evaluation.grading.completions import (
     SampledPrompt,
@@ -16,9 +15,7 @@ from evaluation.grading.completions import (
     prompt_units,
     summarize_task,
 )
-from evaluation.grading.header import header
 from evaluation.grading.probes import summarize
-from evaluation.metrics.layout import Layout
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import StoredCompletion
@@ -38,7 +35,6 @@ from tests.bridge.folders import make_plans
 def row(
     name: str, category: str, stop: str, *checks: tuple[str, str, bool], headline: bool = True
 ) -> dict[str, object]:
-    fields = ("name", "kind", "passed")
     return {
         "id": name,
         "category": category,
@@ -48,7 +44,7 @@ def row(
         "stop_reason": stop,
         "prompt_tokens": 5,
         "response_tokens": 3,
-        "checks": [dict(zip(fields, check, strict=True)) for check in checks],
+        "checks": {name: {"kind": kind, "passed": passed} for name, kind, passed in checks},
     }
 
 
@@ -65,7 +61,7 @@ ROWS = [
 
 
 def test_rates_are_over_the_prompts_that_count_for_them() -> None:
-    found = summarize(ROWS)[0]
+    found = summarize(ROWS)
     assert found["summary"] == {
         "instruction_match_rate": 1 / 2,
         "all_checks_pass_rate": 1 / 4,
@@ -88,8 +84,8 @@ def test_rates_are_over_the_prompts_that_count_for_them() -> None:
 
 def test_a_prompt_outside_the_headline_counts_for_its_category_alone() -> None:
     outside = row("e", "safety", "eos", ("r", "instruction", False), headline=False)
-    more = summarize([*ROWS, outside])[0]
-    assert more["summary"] == summarize(ROWS)[0]["summary"]
+    more = summarize([*ROWS, outside])
+    assert more["summary"] == summarize(ROWS)["summary"]
     assert more["by_category"]["safety"]["all_checks_pass_rate"] == 0
     assert [prompt["headline"] for prompt in more["prompts"]] == [True] * 4 + [False]
 
@@ -128,13 +124,13 @@ def test_answers_of_one_meaning_vote_together(
 ) -> None:
     assert not hasattr(judge, "metric")
     samples = [(text, {"v": verify(judge, {"gold": gold}, text)}) for text in completions]
-    found = over_samples([prompt_of(*samples)], "v", judge, Layout(1))
-    assert found["cons_at_n"]["value"] == votes
+    found = over_samples([prompt_of(*samples)], "v", judge)
+    assert found["cons_at_n"] == votes
 
 
 def test_programs_do_not_vote() -> None:
     sample = ("", {"v": Verdict(credit=1.0, answer="def f(): ...")})
-    found = over_samples([prompt_of(sample, sample)], "v", Program(kind="program"), Layout(1))
+    found = over_samples([prompt_of(sample, sample)], "v", Program(kind="program"))
     assert set(found["pass_at_k"]) == {"1", "2"}
     assert "cons_at_n" not in found
 
@@ -165,45 +161,11 @@ def test_what_cannot_be_judged_is_null_and_not_0() -> None:
         for number, own in enumerate(samples)
     ]
     found = summarized_by(prompts, "own")
-    view, label = found["verifiers"]["own"], found["strata"]["label"]
+    view = found["verifiers"]["own"]
     assert (view["pass_rate"], view["errors"]) == (1.0, 4)
-    assert view["pass_at_k"]["1"]["value"] == 1.0
-    unknown = dict.fromkeys(("value", "stderr", "low", "high"))
-    assert view["pass_at_k"]["2"] == {**unknown, "prompts": 0}
-    assert (label["0"]["value"], label["0"]["prompts"]) == (1.0, 1)
-    assert (label["2"]["value"], label["2"]["prompts"]) == (None, 0)
+    assert view["pass_at_k"] == {"1": 1.0, "2": None}
     with pytest.raises(ScoringError, match=r"'own' failed on every completion \(the first: why\)"):
         summarized_by(prompts[2:], "own")
-
-
-ABOUT = {
-    "checkpoint": "ckpts/10",
-    "identity": "abc",
-    "tokenizer": {"name": "some/tokenizer"},
-    "sequence_length": 64,
-    "device": "cuda",
-    "dtype": "bfloat16",
-}
-FIRST = {"gpu": "A100", "row_tokens": 8192}
-MACHINES: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
-    "one": ([FIRST, FIRST], {"gpu": "A100", "row_tokens": [8192]}),
-    "two": (
-        [{"gpu": "H100", "row_tokens": 16384}, FIRST],
-        {"gpu": "A100 and H100", "row_tokens": [8192, 16384]},
-    ),
-    "a CPU": ([{"gpu": None, "row_tokens": 1024}], {"row_tokens": [1024]}),
-    "scores that do not know it": ([{}, FIRST], {"gpu": "A100", "row_tokens": [8192]}),
-}
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_machines(tmp_path: Path, name: str) -> None:
-    machines, expected = MACHINES[name]
-    subject = step_subject(make_plans(tmp_path)["first"], 100)
-    summaries = [{"seconds": 1.0, "tokens_processed": 9, "packages": {}, **one} for one in machines]
-    top = header(subject, "tier2", ABOUT, summaries, {})
-    found = {key: top[key] for key in ("gpu", "row_tokens") if key in top}
-    assert found == {"gpu": None, "row_tokens": [], **expected}
 
 
 def test_the_machine_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """Accuracy and other measures of questions from log-probabilities, by hand and against scipy."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +10,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.grading.tiers import SCHEMA
-from evaluation.metrics.layout import Layout
-from evaluation.metrics.measures import MEASURES, measure_questions, with_measures
-from evaluation.metrics.variance import standard_error
+from evaluation.grading.texts import CANDIDATE_SCHEMA
+from evaluation.metrics.measures import MEASURES
 from evaluation.settings.tiers import TIERS
 from tests.metrics.summaries import choice_measures, summarize_choices
 
@@ -34,7 +31,7 @@ def table_of(*items: dict) -> pa.Table:
             own = {name: values[i] for name, values in given.items()}
             gold = i == item.get("gold", 0)
             rows.append({**same, "candidate": i, "gold": gold, "is_greedy": False, **own})
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    return pa.Table.from_pylist(rows, schema=CANDIDATE_SCHEMA)
 
 
 def test_each_normalization_divides_by_its_own_length():
@@ -57,7 +54,6 @@ def test_each_normalization_divides_by_its_own_length():
     }
     assert summary["accuracy"] == 1.0
     assert summary["primary"] == "per_char"
-    assert summary["stderr"] is None
 
 
 def test_accuracy_is_centred_on_chance():
@@ -69,41 +65,8 @@ def test_accuracy_is_centred_on_chance():
     assert summary["accuracy"] == pytest.approx(2 / 3)
     assert summary["chance"] == pytest.approx(chance)
     assert summary["centered"] == pytest.approx((2 / 3 - chance) / (1 - chance))
-    assert summary["stderr"] == pytest.approx(np.std([1, 1, 0], ddof=1) / math.sqrt(3))
-    assert (summary["items"], summary["ties"], summary["nan"]) == (3, 0, 0)
+    assert summary["ties"] == 0
     assert "pmi" not in summary["metrics"]
-
-
-def error_of(credit: np.ndarray, *groups: Sequence[str] | None) -> float | None:
-    return standard_error(credit, Layout(len(credit), *groups).groups)
-
-
-def test_clusters_that_agree_by_chance_do_not_make_a_mean_sure():
-    credit, names = np.array([1.0, 0, 1, 0]), ["a", "a", "b", "b"]
-    assert error_of(credit, names) == pytest.approx(error_of(credit, None))
-
-
-def test_lone_items_of_strata_are_taken_together():
-    credit = np.array([1.0, 0, 1, 0])
-    assert error_of(credit, None, list("abcd")) == pytest.approx(error_of(credit))
-
-
-def test_clusters_within_strata_are_counted_about_their_stratum():
-    """Two subjects that differ, in each two passages that do not."""
-    credit = np.array([1.0, 0, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0])
-    strata, clusters = ["a"] * 4 + ["b"] * 8, [str(i // 2) for i in range(4)] * 3
-    of_passages = [s + c for s, c in zip(strata, clusters, strict=True)]
-    alone = error_of(credit, None, strata)
-    assert error_of(credit, clusters, strata) >= alone
-    assert error_of(credit, of_passages, strata) >= alone
-
-
-def test_clusters_of_a_task_are_used():
-    items = [
-        {"logprob": [-1.0, -2.0], "cluster": name, "gold": g}
-        for name, g in zip("aabb", (0, 0, 1, 1), strict=True)
-    ]
-    assert summarize_choices(table_of(*items), "raw")["stderr"] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -179,15 +142,6 @@ def test_the_best_of_several_right_answers_counts():
     found = choice_measures(both)
     assert found["gold_bits_per_byte"] == pytest.approx([1 / math.log(2)])
     assert found["correct_probability"] == pytest.approx([special.softmax([-2, -1, -3])[:2].sum()])
-
-
-def test_columns_stand_beside_a_questions_first_candidate():
-    items = [{"logprob": [-1.0, -2.0]}, {"logprob": [-3.0, -1.0, -2.0], "gold": 2}]
-    table = with_measures(table_of(*items), measure_questions(table_of(*items)))
-    column = table["gold_bits_per_byte"].to_pylist()
-    assert [value is None for value in column] == [False, True, False, True, True]
-    bits = choice_measures(table)["gold_bits_per_byte"]
-    assert np.array([column[0], column[2]]) == pytest.approx(bits)
 
 
 def test_what_cannot_be_measured_is_named():

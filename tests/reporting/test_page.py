@@ -13,7 +13,7 @@ from evaluation.reporting.decision import decision_lines, decision_row, in_use
 from evaluation.reporting.figures import write_figures
 from evaluation.reporting.judged_stage import JudgedStage, read_stage
 from evaluation.reporting.page import LARGEST, stage_page
-from evaluation.reporting.report import report_stage
+from evaluation.reporting.report import report_run, report_stage
 from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import OtherRun, PublishedScores
@@ -86,6 +86,17 @@ def test_missing_results_are_waited_for_and_named(tmp_path: Path) -> None:
     assert row.do == "Wait: 1 of 4 missing"
     assert any("step 40" in problem for problem in row.warnings)
     assert "tier3_cf.json missing: step 40" in page
+
+
+def test_a_stage_without_any_result_has_a_page(tmp_path: Path) -> None:
+    plans = make_plans(tmp_path)
+    for plan in plans.values():
+        report_stage(plan, plans)
+    report_run(plans)
+    page = (plans["second"].results / "report.html").read_text()
+    assert "Wait: 3 of 3 missing" in page
+    assert "tier3_cf.json missing: step 10, step 20, step 30, bridge" in page
+    assert "second" in (tmp_path / "results" / "report.html").read_text()
 
 
 OBJECTIVE: dict[str, Any] = {
@@ -175,6 +186,19 @@ def test_a_page_of_52_checkpoints_and_40_items_opens_in_snakemakes_report(tmp_pa
     page = stage_page(drawn_stage(plan, more), pd.DataFrame({"checkpoint": []}))
     assert len(page.encode()) < LARGEST
     assert "of 202 checkpoints are shown here; summary.csv has all" in page
+
+
+def test_texts_of_others_are_texts_in_a_page(tmp_path: Path) -> None:
+    odd = "</script><!--<script>alert(1)</script> \x1b[31m"
+    plan = make_plans(tmp_path)["second"]
+    frame = long_table().assign(note=odd)
+    frame.loc[frame["item"] == "tier3_0", "item"] = odd
+    stage = replace(drawn_stage(plan, frame), problems=(f"{odd} \ud83d",))
+    page = stage_page(stage, pd.DataFrame({"checkpoint": []}))
+    page.encode()
+    assert "<script>alert" not in page
+    (tmp_path / "page.html").write_text(page)
+    assert any(odd[:30] in row["item"] for row in page_data(tmp_path / "page.html")["table"])
 
 
 def test_figures_are_those_of_the_plan(tmp_path: Path) -> None:

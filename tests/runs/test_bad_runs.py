@@ -56,14 +56,8 @@ def damaged(root: Path) -> None:
     (folder_of(root, "B", 20) / TIER2).write_bytes(b"{")
 
 
-def no_bytes(root: Path) -> None:
-    """Another tokenizer, and slices whose bytes nobody counted."""
-    for file in (TIER2, TIER3, "tier4_sft_native.json"):
-        every(root, file, tokenizer={"name": "other", "fingerprint": "other"})
-    for path in both(root, TIER2):
-        with edited(path) as content:
-            for entry in content["slices"].values():
-                del entry["bits_per_byte"]
+def other_tokenizer(root: Path) -> None:
+    every(root, TIER2, tokenizer={"name": "other", "fingerprint": "other"})
 
 
 CASES: list[tuple[Callable[[Path], object], tuple[str, ...], list[str]]] = [
@@ -80,7 +74,7 @@ CASES: list[tuple[Callable[[Path], object], tuple[str, ...], list[str]]] = [
     (other_steps, (), ["no checkpoints match by steps: A has 10 to 20 and B has 15 to 25"]),
     (other_steps, ("--by", "tokens"), []),
     (damaged, (), [f"step_20/{TIER2}: not JSON"]),
-    (no_bytes, (), ["slice 'web'", "bits per byte"]),
+    (other_tokenizer, (), ["tokenizer: ", "compare the bits per byte of both summary.csv"]),
 ]
 
 
@@ -102,36 +96,3 @@ def test_one_sentence(
     if words:
         assert ended.out == ""
         assert ended.err.count("\n") == 1, ended.err
-
-
-def test_tokens_that_nobody_knows(command: Command, tmp_path: Path) -> None:
-    small = {"steps": (10,), "items": 20, "blocks": 9, "prompts": 8}
-    write_run(tmp_path / "A", number=1, tokens_per_step=None, **small)
-    write_run(tmp_path / "B", number=2, **small)
-    line = ("compare", tmp_path / "A/results", tmp_path / "B/results")
-    command(*line, "--by", "tokens").check(1, "how many tokens A had seen is not known")
-    ended = command(*line)
-    ended.check(0)
-    assert "since when a run is better is not known" in ended.out  # one step only
-
-
-LINES = [
-    ("{A} {b}", "results of one checkpoint, where a run is expected"),
-    ("{a} {b} --by tokens", "--by is for two runs"),
-    ("{A} {B} --output {tmp}/file/out", "Not a directory"),
-    ("{tmp}/config.yaml {B}", "config.yaml: stages: "),
-]
-
-
-@pytest.mark.parametrize(("line", "words"), LINES)
-def test_paths_that_do_not_fit(
-    command: Command, pristine: Path, tmp_path: Path, line: str, words: str
-) -> None:
-    """Runs are A and B, checkpoints of theirs a and b."""
-    (tmp_path / "file").touch()
-    (tmp_path / "config.yaml").write_text("results: x\ncache: y\n")
-    given = {which: f"{pristine}/{which}/results" for which in "AB"}
-    given |= {which.lower(): str(folder_of(pristine, which, 20)) for which in "AB"}
-    ended = command("compare", *line.format(**given, tmp=tmp_path).split())
-    ended.check(1, words)
-    assert ended.err.count("\n") == 1

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.metrics.positions import bin_starts, positions_of, summarize_positions
+from evaluation.metrics.positions import bin_starts, bins_of, positions_of
 from evaluation.prefill.caches import SliceCache
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.rows import score_blocks
@@ -57,17 +57,29 @@ def test_what_has_no_perplexity_is_named(nats, tokens, error, message):
         summarize_blocks(table_of(nats, tokens))
 
 
-def test_summary_by_position_by_hand() -> None:
-    """Two blocks: 4 and 6 nats over 2 tokens each, then 3 and 9 over 3 and 1."""
-    table = table_of([[4.0, 3.0], [6.0, 9.0]], [[2, 3], [2, 1]])
-    near, far = summarize_positions(positions_of(table), 300)
-    assert (near["first"], near["last"], near["tokens"]) == (0, 255, 4)
-    assert (far["first"], far["last"], far["tokens"]) == (256, 299, 4)
-    assert near["nats_per_token"] == pytest.approx(2.5)
-    assert far["nats_per_token"] == pytest.approx(3.0)
-    # u = (d - R w) / sum w is -1/4, 1/4 and -6/4, 6/4; 2 / (2 - 1) times the sum of squares
-    assert near["stderr"] == pytest.approx(0.5)
-    assert far["stderr"] == pytest.approx(3.0)
+@pytest.mark.parametrize(
+    ("length", "starts"),
+    [
+        (257, [0, 256]),
+        (513, [0, 256, 512]),
+        (2048, [0, 256, 512, 1024]),
+        (3000, [0, 256, 512, 1024, 2048]),
+    ],
+)
+def test_bins_double_up_to_the_length(length: int, starts: list[int]) -> None:
+    assert bin_starts(length) == starts
+
+
+def test_where_no_bin_or_one_alone_has_tokens() -> None:
+    table = table_of([[2.0, 1.0, 0.0], [2.0, 0.0, 0.0]], [[2, 1, 0], [2, 0, 0]])
+    found = positions_of(table)
+    assert found is not None
+    bins = bins_of(found, 700)
+    assert [(one.first, one.last, len(one.nats)) for one in bins] == [(0, 255, 2), (256, 511, 1)]
+    alone = positions_of(table_of([[2.0], [3.0]], [[2], [2]]))
+    assert alone is not None
+    assert bins_of(alone, 128) == []
+    assert positions_of(table.drop_columns(["nats_by_position", "tokens_by_position"])) is None
 
 
 BLOCKS, LENGTH = 5, 700

@@ -7,12 +7,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrai
 
 from evaluation.grading.probes import (
     AnsweredProbe,
-    generations,
+    PromptRow,
     probe_jobs,
     probe_rows,
     summarize,
 )
-from evaluation.metrics.rates import PromptRow
 from evaluation.prefill.caches import Prompt
 from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
 from evaluation.scoring.completions import completion_table
@@ -107,10 +106,10 @@ def test_special_tokens_stay_visible_in_the_response(tokenizer: FastTokenizer) -
     turn, mark = tokenizer.vocabulary["<|turn|>"], tokenizer.eos_token_id
     model = stubborn({turn: 2.0, mark: 1.0, 280: 9.0})  # no token of the tokenizer's is 280
     rows = answered(model, tokenizer, "abc")
-    (row,) = generations(rows)
+    (row,) = rows
     assert row["response"] == "<|turn|>" * 12
     assert (row["stop_reason"], row["response_tokens"], row["prompt"]) == ("length", 12, "abc")
-    found = summarize(rows)[0]
+    found = summarize(rows)
     assert found["summary"]["chat_clean_rate"] == 0
     assert found["summary"]["truncated_rate"] == 1
     assert found["prompts"][0]["checks"]["no_chat_artifacts"]["passed"] is False

@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from evaluation.metrics.accuracy import candidate_scores, credit_items, group_items
+from evaluation.metrics.measures import measure_questions
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.rows import score_requests
 from evaluation.scoring.engine.window import Request, Score
@@ -66,9 +66,7 @@ def test_everything_agrees_with_lm_evaluation_harness(smollm2, shared):
         of_task = list(group)
         scored = (list(islice(remaining, len(item["candidates"]))) for item in of_task)
         table = table_of(*map(question_of, of_task, scored))
-        groups, gold = group_items(table), table["gold"].to_numpy(zero_copy_only=False)
-        ranked = candidate_scores(table)
+        credits = measure_questions(table).credits
         for theirs, ours in (("acc", "raw"), ("acc_norm", "per_char")):
             if theirs in of_task[0]:
-                credit = credit_items(ranked[ours], gold, groups).credit
-                assert credit.tolist() == [item[theirs] for item in of_task], (task, theirs)
+                assert credits[ours].tolist() == [item[theirs] for item in of_task], (task, theirs)

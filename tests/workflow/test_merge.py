@@ -45,7 +45,7 @@ def test_a_stage_lists_it_as_a_step(world: World) -> None:
         for part in ("score", "collect"):
             well(world.evaluation(part, "--stage", "stage2", "--step", step))
     folders = [world.results("stage2", "by_checkpoint", name) for name in ("step_10", "step_20")]
-    for file, column in (("tier2_ppl_blocks", "nats"), ("tier3_cf_candidates", "logprob")):
+    for file, column in (("tier2_ppl_units", "nats"), ("tier3_cf_candidates", "logprob")):
         expected, found = (pq.read_table(folder / f"{file}.parquet")[column] for folder in folders)
         assert found.to_pylist() == pytest.approx(expected.to_pylist(), rel=1e-6, abs=1e-5)
     header = json.loads((folders[1] / "tier2_ppl.json").read_text())

@@ -14,8 +14,12 @@ from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import CacheError, EvaluationError, ScoringError
 from evaluation.grading import by_hand
 from evaluation.grading.by_hand import verify_file
-from evaluation.grading.completions import SampledPrompt, VerifiedSample
-from evaluation.grading.generated import check_samples, sample_rows
+from evaluation.grading.completions import (
+    SampledPrompt,
+    VerifiedSample,
+    check_samples,
+    sample_rows,
+)
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.plan import StagePlan
@@ -95,7 +99,9 @@ def test_too_many_failed_verdicts_are_an_error(plan: StagePlan) -> None:
             for n, one in enumerate(verdicts)
         ]
         line = DocumentLine(id="7", document={}, strata={})
-        check_samples(plan, "sums", [SampledPrompt(line, "", samples)])
+        check_samples(
+            [SampledPrompt(line, "", samples)], "sums", plan.config.verification.max_error_share
+        )
 
     failed = Verdict(credit=None, reason="out of time")
     with pytest.raises(ScoringError, match=r"strict: 1 of 1 .* sample 0 of 7: out of time"):

@@ -8,10 +8,7 @@ import pytest
 import yaml
 
 from evaluation.errors import ResultsError
-from evaluation.grading.units import units_of_files
 from evaluation.results.read import read_tier
-from evaluation.results.units_file import units_table
-from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edit_json
 from tests.histories.warm import run_python, well
 from tests.results.page import undescribed
@@ -94,17 +91,6 @@ def test_one_file_is_a_target(world: World) -> None:
     target.unlink()
     well(world.snakemake(str(target)))
     assert target.read_bytes() == before
-
-
-def test_units_in_memory_are_those_of_the_files(world: World) -> None:
-    """What `collect` makes of stored scores, and what it makes of the same in files of a program."""
-    for tier in (TIERS["tier2"], TIERS["tier3"], TIERS["tier4"]):
-        paths = [*world.results().rglob(tier.units_file)]
-        assert len(paths) >= 3
-        for path in paths:
-            content = json.loads(path.with_name(tier.summary_file).read_text())
-            plain = units_table(tier, units_of_files(tier, content, path.parent))
-            assert pq.read_table(path).equals(plain)
 
 
 def test_results_of_earlier_versions_are_collected_again_and_not_scored(world: World) -> None:

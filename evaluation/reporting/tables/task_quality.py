@@ -16,8 +16,7 @@ from evaluation.errors import ResultsError
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
-from evaluation.results.kinds import Item
-from evaluation.results.read import TierResults
+from evaluation.results.read import Item, TierResults
 from evaluation.results.stage_files import (
     QUALITY,
     QUALITY_COLUMNS,

@@ -16,8 +16,7 @@ from evaluation.bridge.estimate import Estimate, mean, unknown
 from evaluation.bridge.means import weights_of_means
 from evaluation.bridge.paired import level_of
 from evaluation.metrics.variance import wilson
-from evaluation.results.kinds import Item
-from evaluation.results.read import Results, TierResults
+from evaluation.results.read import Item, Results, TierResults
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import Tier, TierName
 
@@ -160,9 +159,6 @@ def _credits(tier_results: TierResults) -> Iterator[ValueRow]:
         for metric in names:
             estimate = _alone(item, metric_of(metric)) or _no_items(item.values[metric])
             by_metric.setdefault(metric, {})[name] = estimate
-            if item.units is None and metric in item.bounds:  # an external program's
-                low, high = item.bounds[metric]
-                estimate = replace(estimate, low=low, high=high)
             yield name, item.group, metric, estimate, item.chance
     yield from _means(tier_results, by_metric, is_credit=True)
     for secondary in tier_results.tier.secondary:

@@ -1,0 +1,236 @@
+"""The table of a tier's units, of one form for all tiers: `collect` writes it, and all later steps read it.
+
+A row is a block, question or prompt of an item: what it is about, the groups that it depends on, and what
+it contributes to each metric. Details such as candidates and answers are in the tier's items file.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evaluation.metrics.layout import Layout, Names
+from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
+from evaluation.metrics.ratios import Ratio, ratio_of
+from evaluation.metrics.variance import Floats
+from evaluation.results.columns import Column, arrow_schema, read_table
+from evaluation.results.files import COLLECT_AGAIN, unusable
+from evaluation.settings.metric import LARGEST
+from evaluation.settings.tiers import Tier
+
+if TYPE_CHECKING:  # takes a while to import
+    import pyarrow as pa
+
+SOURCES = ("question", "row")
+"""Columns of names of what a unit asks; units that share one in a column are not independent."""
+
+_ABOUT = (
+    Column("item", "string", nullable=True),
+    Column("unit", "string"),
+    Column("question", "string", nullable=True),
+    Column("row", "string", nullable=True),
+    Column("cluster", "string", nullable=True),
+    Column("stratum", "string", nullable=True),
+    Column("strata", "string", nullable=True),
+)
+_POSITIONS = (
+    Column(NATS, "double[]", nullable=True),
+    Column(TOKENS, "double[]", nullable=True),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Units:
+    """The blocks, questions or prompts of an item, in the file's order: (n,) of everything.
+
+    `measured` has what each metric adds up and divides by; amounts are NaN for units without a verdict,
+    or that do not count for the metric. `sums` are the columns that ratios of blocks are made of, and
+    `positions` their nats by position, where the scorer stored them. `groupings` are fixed groups to
+    report by, such as level and subject: the group of each unit, by grouping.
+    """
+
+    ids: Sequence[str]
+    layout: Layout
+    measured: Mapping[str, Ratio]
+    sums: Mapping[str, Floats] = field(default_factory=dict)
+    positions: Positions | None = None
+    groupings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+
+    def count(self, metric: str) -> int:
+        """Return the number of units that were judged by a metric."""
+        return int(self.measured[metric].is_judged.sum()) if metric in self.measured else 0
+
+
+ByItem = Mapping[str | None, Units]
+"""Units by their item; None for all units of a tier of rates together."""
+
+
+def units_of(
+    tier: Tier, ids: Sequence[str], layout: Layout, columns: Mapping[str, Floats], **more: Any
+) -> Units:
+    """Return units with the metrics that their columns give.
+
+    A metric is the ratio of two columns that the tier names, or else a mean of the column of its own name, in
+    which NaN marks units that do not count. Any other column is a variant of the headline, such as another
+    verifier's pass rate.
+    """
+    sums = {name: columns[name] for name in tier.summed if name in columns}
+    means = {n: c for n, c in columns.items() if n not in sums and np.isfinite(c).any()}
+    variants = [name for name in means if name.startswith(f"{tier.headline}_")]
+    measured: dict[str, Ratio] = {}
+    for metric in tier.metrics:
+        ratio = ratio_of(metric, sums) if metric.numerator else None
+        names = [metric.name, *(variants if metric.name == tier.headline else ())]
+        found = {metric.name: ratio} if ratio else {n: Ratio(means[n]) for n in names if n in means}
+        measured |= found
+    return Units(ids=ids, layout=layout, measured=measured, sums=sums, **more)
+
+
+def _columns(tier: Tier) -> tuple[Column, ...]:
+    """Return the columns of a tier's table of units; variants of the headline have further ones."""
+    means = [metric.name for metric in tier.metrics if not metric.numerator]
+    positions = _POSITIONS if tier.kind == "nats" else ()
+    return (*_ABOUT, *positions, *map(_number, (*tier.summed, *means)))
+
+
+def _number(name: str) -> Column:
+    return Column(name, "double", nullable=True)
+
+
+def units_table(tier: Tier, units: ByItem) -> "pa.Table":
+    """Return the table of a tier's units."""
+    import pyarrow as pa
+
+    columns = {column.name: column for column in _columns(tier)}
+    parts = [_cells(item, of_item) for item, of_item in units.items()]
+    for name in (name for part in parts for name in part):
+        columns.setdefault(name, _number(name))
+    schema, tables = arrow_schema([*columns.values()]), list[pa.Table]()
+    for part in parts:
+        size = len(part["unit"])
+        arrays = [
+            pa.array(part.get(kind.name, [None] * size), kind.type, from_pandas=True)
+            for kind in schema
+        ]
+        tables.append(pa.Table.from_arrays(arrays, schema=schema))
+    return pa.concat_tables(tables)
+
+
+def _cells(item: str | None, units: Units) -> dict[str, Any]:
+    layout = units.layout
+    cells: dict[str, Any] = {
+        "item": [item] * layout.size,
+        "unit": [*units.ids],
+        **dict(zip(SOURCES, layout.sources, strict=False)),
+        **({"cluster": layout.clusters} if layout.clusters else {}),
+        **({"stratum": layout.strata} if layout.strata else {}),
+        **({"strata": [*_strata(units)]} if units.groupings else {}),
+        **units.sums,
+        **{name: ratio.amounts for name, ratio in units.measured.items() if ratio.weights is None},
+    }
+    if units.positions is not None:
+        cells |= {NATS: units.positions.nats.tolist(), TOKENS: units.positions.tokens.tolist()}
+    return cells
+
+
+def _strata(units: Units) -> Iterator[str]:
+    for unit in units.ids:
+        yield json.dumps({by: of[unit] for by, of in units.groupings.items() if unit in of})
+
+
+def read_units(tier: Tier, path: Path, length: int) -> dict[str | None, Units]:
+    """Read a tier's units by item, in the order of the file.
+
+    Args:
+        length: Tokens of a block.
+
+    Raises:
+        ResultsError: The file is missing or damaged, or holds what cannot have been measured.
+    """
+    table = read_table(path, _columns(tier), COLLECT_AGAIN, f"{tier.headline}_")
+    encoded = _column(table, "item").combine_chunks().dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    names = [*encoded.dictionary.to_pylist(), None]
+    return {
+        names[code]: _item_units(tier, table.filter(codes == code), names[code], path, length)
+        for code in dict.fromkeys(codes.tolist())
+    }
+
+
+def _column(table: "pa.Table", name: str) -> "pa.ChunkedArray":
+    import pyarrow as pa
+
+    is_there = name in table.column_names
+    return table[name] if is_there else pa.chunked_array([pa.nulls(table.num_rows, pa.string())])
+
+
+def _item_units(tier: Tier, rows: "pa.Table", name: str | None, path: Path, length: int) -> Units:
+    ids = rows["unit"].to_pylist()
+    if len({*ids}) < len(ids):
+        raise unusable(path, f"a unit of {name!r} appears twice")
+    columns = {
+        column: rows[column].to_numpy().astype(np.float64)
+        for column in rows.column_names
+        if column not in _NO_NUMBERS and not (column in tier.summed and rows[column].null_count)
+    }
+    sources = [_column(rows, column).to_pylist() for column in SOURCES]
+    layout = Layout(
+        len(ids),
+        _names(rows, "cluster"),
+        _names(rows, "stratum"),
+        sources,
+        is_text=tier.kind == "nats",
+    )
+    groupings = _groupings(ids, _column(rows, "strata").to_pylist(), path)
+    positions = positions_of(rows)
+    units = units_of(tier, ids, layout, columns, positions=positions, groupings=groupings)
+    if wrong := _wrong(tier, units, length):
+        raise unusable(path, f"{wrong} of {name!r}")
+    return units
+
+
+_NO_NUMBERS = {column.name for column in (*_ABOUT, *_POSITIONS)}
+
+
+def _names(rows: "pa.Table", column: str) -> Names:
+    found = _column(rows, column)
+    return None if found.null_count else found.to_pylist()
+
+
+def _groupings(
+    ids: Sequence[str], strata: Sequence[str | None], path: Path
+) -> dict[str, dict[str, str]]:
+    groupings: dict[str, dict[str, str]] = {}
+    for unit, text in zip(ids, strata, strict=True):
+        try:
+            groups = {} if text is None else {by: str(of) for by, of in json.loads(text).items()}
+        except (ValueError, AttributeError):
+            raise unusable(path, f"the column 'strata' has {text!r}") from None
+        for by, group in groups.items():
+            groupings.setdefault(by, {})[unit] = group
+    return groupings
+
+
+def _wrong(tier: Tier, units: Units, length: int) -> str | None:
+    """Return what cannot have been measured; None if nothing."""
+    if tier.kind == "credit":
+        rates = [r.amounts for m, r in units.measured.items() if m.startswith(tier.headline)]
+        is_odd = any(((rate < 0) | (rate > 1)).any() for rate in rates)
+        return "a mean score that is not in [0, 1]" if is_odd else None
+    head = units.measured.get(tier.headline)
+    if head is None or head.weights is None or any(units.sums[n].min() < 0 for n in units.sums):
+        return "no scored token, or a count or loss below zero"
+    if not 0 <= head.amounts.sum() <= LARGEST * head.weights.sum():
+        return "losses that give no perplexity"
+    bins = units.positions
+    if bins is None:
+        return None
+    if bins.nats.shape[1] != len(bin_starts(length)) or bins.tokens.min() < 0:
+        return "other bins of positions than those"
+    is_near = np.allclose(bins.nats.sum(axis=1), head.amounts, rtol=1e-6, atol=1e-9)
+    if is_near and (bins.tokens.sum(axis=1) == head.weights).all():
+        return None
+    return "losses or tokens by position that are not those of the blocks"
