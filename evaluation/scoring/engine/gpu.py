@@ -135,11 +135,9 @@ def keep_compiled(cache_folder: Path) -> None:
     """Have torch and Triton store compiled kernels in the shared cache, unless the user has set where."""
     versions = "_".join(f"{name}-{version(name)}" for name in ("torch", "transformers"))
     folder = cache_folder / "compiled" / versions
-    with contextlib.suppress(OSError):  # where it cannot be written, each job compiles anew
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder))
-            os.environ.setdefault("TRITON_CACHE_DIR", str(folder / "triton"))
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder))
+    os.environ.setdefault("TRITON_CACHE_DIR", str(folder / "triton"))
 
 
 class HostCopy:
