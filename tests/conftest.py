@@ -25,7 +25,6 @@ LONG = (
     "tests/checkpoints/test_real_nanotron.py",
     "tests/histories/test_killed.py::test_verification",
     "tests/reporting/test_design_case.py",
-    "tests/scoring/test_families.py::test_every_class",
     "tests/scoring/vllm/test_real_vllm.py",
     "tests/slurm/test_surroundings.py",
     "tests/slurm/test_lost_jobs.py::test_node",

@@ -8,7 +8,6 @@ import torch
 from torch._dynamo.backends.registry import lookup_backend
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine import gpu
 from evaluation.scoring.engine import head as head_module
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.head import Head
@@ -89,24 +88,6 @@ def test_layers_share_a_graph_for_each_shape_and_models_share_them_too(counting)
     assert counts == [3] * 3
 
 
-def test_too_many_graphs_are_an_error_and_no_slow_path(counting, monkeypatch):
-    monkeypatch.setattr(gpu, "MOST_GRAPHS", 1)
-    scored = engine("llama", counting)
-    score_requests(scored, random_requests(2))
-    with pytest.raises(ScoringError, match="cannot be compiled for this GPU"):
-        score_blocks(scored, text(2))
-
-
-@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
-def test_generated_code_scores_as_plain_passes():
-    torch._dynamo.reset()
-    scored, plain = engine("llama", "inductor"), tiny.engine("llama", ROW_TOKENS)
-    for found, expected in zip(
-        *(score_blocks(one, text(2, 256)) for one in (scored, plain)), strict=True
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
 @pytest.mark.parametrize("pairs", [1, 3, 40])
 @pytest.mark.parametrize("spread", [1, 500])
 def test_heads_score_as_log_softmax(pairs, spread, counting, monkeypatch):
@@ -156,11 +137,3 @@ def test_layers_that_are_wrong_beyond_a_block_are_refused(kind):
     with pytest.raises(ScoringError, match="cannot be scored: its own log-probabilities differ"):
         run(scored, asked)
     assert scored.model.config._attn_implementation == "sdpa"
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
-def test_other_types_pass_their_own_check(dtype):
-    torch._dynamo.reset()
-    model = copy.deepcopy(tiny.model("llama")).to(dtype)
-    scored = engine("llama", "aot_eager", model)
-    assert np.isfinite(tiny.logprobs(scored, random_requests(2))).all()

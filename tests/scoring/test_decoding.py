@@ -11,7 +11,7 @@ from evaluation.scoring.answers import AnswerKey, GenerationRequest
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.settings.computing import Scoring
 from tests.scoring import tiny
-from tests.scoring.families import built
+from tests.scoring.tiny import built
 
 CLASSES = {
     "LlamaForCausalLM": {},

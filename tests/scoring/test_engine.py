@@ -5,12 +5,10 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from transformers import LlamaConfig
 
-from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.errors import NonFiniteError
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.gpu import INDUCTOR
 from evaluation.scoring.engine.rows import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.settings.computing import Scoring
@@ -52,31 +50,6 @@ def test_nan_names_the_request(value):
     blocks = torch.tensor([[1, 2, 3], [1, 7, 3]])
     with pytest.raises(NonFiniteError, match=r"^block 1"):
         score_blocks(scored, blocks)
-
-
-class Scaled(type(tiny.model("llama"))):
-    """A model that does more behind its head than a linear layer."""
-
-    def forward(self, *args, **kwargs):
-        output = super().forward(*args, **kwargs)
-        output.logits = output.logits / 3
-        return output
-
-
-def test_what_is_refused_compiled_and_plain_is_an_error(monkeypatch, caplog):
-    monkeypatch.setitem(INDUCTOR, "cpu", "aot_eager")
-    backend = EngineBackend(Scoring(device="cpu"), None, lambda: None)
-    backend.model = Scaled(LlamaConfig(**tiny.SHAPE)).eval()
-    assert backend.layers == "compiled"
-    with pytest.raises(ScoringError, match=r"^Scaled cannot be scored: .* by a `command`"):
-        backend.log_likelihoods([Request((1,), (2,))])
-    assert backend.layers == "plain"
-    (warning,) = (one for one in caplog.messages if one.startswith("Scaled"))
-    assert warning.startswith(
-        "Scaled, compiled, cannot be scored: its own log-probabilities differ"
-    )
-    assert warning.endswith("; layers run without being compiled, which is slower")
-    assert backend.model.config._attn_implementation == "sdpa"
 
 
 def small_gpu(monkeypatch, most, compiler=None):

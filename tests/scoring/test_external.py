@@ -11,12 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation.checkpoints.completeness import check_complete
-from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
-from evaluation.errors import UnsupportedCheckpoint
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stage
 from tests.conftest import ROOT
@@ -209,20 +206,3 @@ def test_the_example_of_another_harness(world: World, monkeypatch: pytest.Monkey
     assert make(COLLECT, subject).error is None
     content = json.loads((subject.folder / "tier3_cf.json").read_text())
     assert content["tasks"]["quiz"]["accuracy"] == 0.25
-
-
-def test_the_program_may_know_models_that_the_engine_does_not(world: World) -> None:
-    subject = planned(world, program(world, PROGRAM))
-    for name in ("model_config.json", "config.yaml"):
-        path = world.folder / "ckpts/stage1/10" / name
-        path.write_text(path.read_text().replace("is_llama_config", "is_mamba_config"))
-    with pytest.raises(UnsupportedCheckpoint, match="is_mamba_config"):
-        check_complete(open_checkpoint(subject.checkpoint))
-    assert make(SCORE, subject).error is None
-    make(COLLECT, subject)
-    assert tier2(subject)["slices"]
-    shard = next((world.folder / "ckpts/stage1/10/model").rglob("*.safetensors"))
-    shard.write_bytes(shard.read_bytes()[:-4])
-    error = make(SCORE, subject).error
-    assert error is not None
-    assert shard.name in error

@@ -13,7 +13,6 @@ from transformers import PreTrainedModel
 from evaluation.errors import NonFiniteError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine import generate as decoding
-from evaluation.scoring.engine import slots
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import generate
 from evaluation.settings.generation import Sampling
@@ -166,26 +165,6 @@ def test_without_memory_it_goes_on_with_half_the_rows(
         assert run(model, given, stopping, batch=8) == expected
     assert len(caplog.messages) == len(moments)
     assert "8 answers at once" in caplog.text
-
-
-def test_memory_limits_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """80 answers on the CPU: 64 by default, fewer by the configuration or for lack of memory."""
-    model = tiny.model("llama")
-
-    def rows_at_once(batch: int | None) -> tuple[int, list[str]]:
-        with passes(model) as seen:
-            found = tiny.answers(model, asks(80), FREE, batch=batch)
-        most = max(rows for rows, length in seen if length == 1)
-        return most, [answer.text for _, answer in sorted(found.items())]
-
-    most, texts = rows_at_once(None)
-    assert most == 64
-    assert rows_at_once(9) == (9, texts)
-    longest = max(len(one.tokens) + one.max_new_tokens for one in asks(80))
-    per_row = longest * 1.25 * 3 * 2 * 2 * 8 * 4 + 48 * tiny.VOCABULARY
-    monkeypatch.setattr(slots, "free_bytes", lambda device: int(5.5 * per_row / slots.SHARE))
-    assert rows_at_once(None) == (5, texts)
-    assert rows_at_once(3) == (3, texts)
 
 
 def test_nan_names_the_prompt() -> None:

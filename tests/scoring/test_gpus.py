@@ -56,13 +56,6 @@ def test_jobs_at_once_have_different_gpus_and_a_third_waits() -> None:
             assert second.poll() is None
 
 
-def test_a_job_takes_what_is_free_up_to_what_it_can_use() -> None:
-    with job(1, visible="0,1,2") as first:
-        assert taken(first) == "0"
-        with job(4, visible="0,1,2") as second:
-            assert taken(second) == "1,2"
-
-
 def test_jobs_of_slurm_have_their_own_numbers() -> None:
     with job(1, SLURM_JOB_ID="1") as first, job(1, SLURM_JOB_ID="2") as second:
         assert (taken(first), taken(second)) == ("0", "0")

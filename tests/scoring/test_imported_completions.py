@@ -10,7 +10,7 @@ import pytest
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
-from evaluation.errors import EvaluationError, ScoringError
+from evaluation.errors import ScoringError
 from evaluation.grading.by_hand import import_file, read_completions, verify_file
 from evaluation.prefill.caches import read_prompts
 from evaluation.records import record_path
@@ -59,32 +59,6 @@ def test_all_formats_give_the_same_completions(form: Write, tmp_path: Path) -> N
     assert {key: line.completion for key, line in found.items()} == expected
     reason = None if form is own else "length"
     assert {line.stop_reason for line in found.values()} == {reason}
-
-
-FILTERED = {"index": 0, "message": {"content": None}, "finish_reason": "content_filter"}
-
-
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        (batch("sums/7", ["a"])[0], "'sums/7' is of no prompt of the task"),
-        ({"custom_id": "sums/0", "error": {"message": "busy"}}, r"this request failed .*busy"),
-        (
-            {"custom_id": "sums/0", "response": {"status_code": 400, "body": {"error": "long"}}},
-            r"this request failed .*long",
-        ),
-        (
-            {"custom_id": "sums/0", "response": {"body": {"choices": [FILTERED]}}},
-            "completion is None",
-        ),
-        ({"id": "sums/0", "completion": "a", "sample": "1"}, "sample is '1'"),
-    ],
-)
-def test_what_cannot_be_read_names_its_line(row: dict[str, Any], said: str, tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps(row))
-    with pytest.raises(EvaluationError, match=rf"line 1.*{said}"):
-        read_completions(path, TEXTS)
 
 
 TASK: dict[str, Any] = {

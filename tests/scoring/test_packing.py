@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.scoring.engine.tries import PackedInputs, collate, group_rows, key_of
+from evaluation.scoring.engine.tries import PackedInputs, group_rows, key_of
 from tests.scoring.strategies import token_lists
 
 
@@ -39,18 +39,6 @@ def test_rows_hold_every_sequence_once_and_keep_their_capacity(drawn, budget, gr
     assert found == dict(enumerate(zip(asked, targets, strict=True)))
 
 
-def test_a_prefix_is_read_once_and_siblings_do_not_see_each_other():
-    asked = [(1, 2, 3), (1, 2, 4), (1, 5), (1, 2)]
-    packed = PackedInputs(map(key_of, asked), [key_of([9])] * 4, lambda shared: shared + 100)
-    row = packed.row(0)
-    assert (packed.lengths, row.tokens.tolist()) == ([5], [1, 2, 3, 4, 5])
-    assert row.depth.tolist() == [0, 1, 2, 2, 1]
-    assert row.end.tolist() == [5, 4, 3, 4, 5]
-    assert {int(o): int(q) for o, q in zip(row.owner, row.query, strict=True)} == {
-        0: 2, 1: 3, 2: 4, 3: 1,
-    }  # fmt: skip
-
-
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=40), st.integers(1, 200))
 def test_groups_hold_each_row_once_and_fit_when_padded(lengths, tokens):
     groups = group_rows(lengths, tokens)
@@ -60,14 +48,3 @@ def test_groups_hold_each_row_once_and_fit_when_padded(lengths, tokens):
     assert [max(lengths[i] for i in g) for g in groups] == sorted(
         (max(lengths[i] for i in g) for g in groups), reverse=True
     )
-
-
-def test_a_batch_asks_each_query_once():
-    asked = [(1, 2), (1, 2), (3,)]
-    packed = PackedInputs(map(key_of, asked), [key_of([7]), key_of([8]), key_of([7])], lambda s: s)
-    batch = collate([packed.row(i) for i in range(2)], 4, count=3)
-    assert batch.tokens.tolist() == [[1, 2, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]
-    assert batch.query.tolist() == [1, 4]
-    assert batch.pair.tolist() == [0, 0, 1]
-    assert (batch.target.tolist(), batch.owner.tolist()) == ([7, 8, 7], [0, 1, 2])
-    assert (batch.position.tolist(), batch.is_causal) == ([2, 2, 1], True)

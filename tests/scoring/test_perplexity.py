@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -13,74 +12,14 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.metrics.positions import bin_starts, bins_of, positions_of
+from evaluation.metrics.positions import bin_starts
 from evaluation.prefill.caches import SliceCache
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.rows import score_blocks
 from evaluation.scoring.perplexity import SCHEMA
 from evaluation.scoring.perplexity import score_blocks as score_some
-from tests.metrics.summaries import summarize_blocks
 from tests.scoring import tiny
 from tests.tables import EVERYTHING
-
-
-def table_of(
-    nats: list[list[float]], tokens: list[list[int]], text: Sequence[int] | None = None
-) -> pa.Table:
-    """Of each block the nats, tokens and bins by position, and the bytes of its text."""
-    sums = [[math.fsum(row) for row in nats], [sum(row) for row in tokens]]
-    columns = [list(range(len(nats))), *sums, text or [1] * len(nats), nats, tokens]
-    return pa.table([pa.array(column) for column in columns], names=SCHEMA.names).cast(SCHEMA)
-
-
-def test_summary_by_hand():
-    """12 bits over 3 bytes in one block, 4 bits over 5 in the other: 16 bits over 8 bytes."""
-    summary = summarize_blocks(
-        table_of([[12 * math.log(2)], [4 * math.log(2)]], [[3], [1]], text=[3, 5])
-    )
-    assert summary["bits_per_byte"] == pytest.approx(2)
-    assert summary["nats_per_token"] == pytest.approx(4 * math.log(2))
-    assert summary["ppl"] == pytest.approx(16)
-    assert (summary["tokens"], summary["blocks"], summary["bytes"]) == (4, 2, 8)
-
-
-@pytest.mark.parametrize(
-    ("nats", "tokens", "error", "message"),
-    [
-        ([[1.0], [math.nan]], [[1], [1]], NonFiniteError, "block 1: its loss is NaN"),
-        ([[0.0], [0.0]], [[0], [0]], ScoringError, "no token of the slice"),
-    ],
-)
-def test_what_has_no_perplexity_is_named(nats, tokens, error, message):
-    with pytest.raises(error, match=message):
-        summarize_blocks(table_of(nats, tokens))
-
-
-@pytest.mark.parametrize(
-    ("length", "starts"),
-    [
-        (257, [0, 256]),
-        (513, [0, 256, 512]),
-        (2048, [0, 256, 512, 1024]),
-        (3000, [0, 256, 512, 1024, 2048]),
-    ],
-)
-def test_bins_double_up_to_the_length(length: int, starts: list[int]) -> None:
-    assert bin_starts(length) == starts
-
-
-def test_where_no_bin_or_one_alone_has_tokens() -> None:
-    table = table_of([[2.0, 1.0, 0.0], [2.0, 0.0, 0.0]], [[2, 1, 0], [2, 0, 0]])
-    found = positions_of(table)
-    assert found is not None
-    bins = bins_of(found, 700)
-    assert [(one.first, one.last, len(one.nats)) for one in bins] == [(0, 255, 2), (256, 511, 1)]
-    alone = positions_of(table_of([[2.0], [3.0]], [[2], [2]]))
-    assert alone is not None
-    assert bins_of(alone, 128) == []
-    assert positions_of(table.drop_columns(["nats_by_position", "tokens_by_position"])) is None
-
 
 BLOCKS, LENGTH = 5, 700
 STARTS = (0, 4, 640, 700, 1900, 2200, 2201, 2800)

@@ -20,7 +20,6 @@ from evaluation.scoring.engine import sampling
 from evaluation.scoring.engine.sampling import (
     Rules,
     Stream,
-    choose,
     draw,
     filtered,
     stream_width,
@@ -147,16 +146,3 @@ def test_a_sample_depends_on_nothing_beside_it(name: str) -> None:
     later = replace(mixed[0], samples=(3,))
     (alone,) = tiny.answers(model, [later], stopping, batch=1).values()
     assert alone == expected[AnswerKey(0, 3)]
-
-
-def test_nan_and_infinity_are_told_by_minus_one() -> None:
-    logits = torch.randn(4, 6)
-    logits[1, 2], logits[2, 5] = torch.nan, torch.inf
-    logits[3] = -torch.inf
-    rules = Rules.of([Sampling(temperature=1.0)] * 4, logits.device)
-    asked = GenerationRequest("a", (1,), 4, sampling=Sampling(temperature=1.0))
-    streams = [Stream(asked, sample, 3) for sample in range(4)]
-    for given_rules in (None, rules):
-        chosen = choose(logits, given_rules, streams)
-        assert chosen[1:].tolist() == [-1, -1, -1]
-        assert chosen[0] >= 0

@@ -40,22 +40,6 @@ def test_the_search_ends_where_decoding_everything_does(tokens, strings, decode)
             return
 
 
-def test_a_long_answer_is_decoded_in_short_pieces() -> None:
-    decoded = 0
-
-    def counting(prompt: list[int], tokens: list[int]) -> str:
-        nonlocal decoded
-        decoded += len(tokens)
-        return decode(tokens)
-
-    search = StopSearch(Stopping(frozenset(), ("zzz", "Question:"), counting), [])
-    tokens: list[int] = []
-    for number in range(5000):
-        tokens.append(number % 20)
-        assert not search.reached(tokens)
-    assert decoded < 80 * len(tokens)
-
-
 STOPS = st.lists(st.text("!abcd", min_size=1, max_size=3), max_size=2)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine.window import Request, fit_requests, prefix_of
+from evaluation.scoring.engine.window import Request, fit_requests
 
 
 def fit(context, continuation, max_length=6, prefix_token=9):
@@ -40,13 +40,3 @@ def test_requests_are_fitted_into_the_window(name):
 def test_what_cannot_be_scored_is_named(context, continuation, message):
     with pytest.raises(ScoringError, match=f"arc/3, candidate 1: .*{message}"):
         fit(context, continuation)
-
-
-def test_a_tokenizer_without_bos_and_eos_scores_what_has_a_context():
-    assert (prefix_of(1, 2), prefix_of(0, 2), prefix_of(None, 0)) == (1, 0, 0)
-    nothing = prefix_of(None, None)
-    assert fit((1, 2), (3,), prefix_token=nothing) == ((1, 2), (3,), 0)
-    with pytest.raises(
-        ScoringError, match=r"candidate 1: an empty context .* has neither; name one"
-    ):
-        fit((), (3, 4), prefix_token=nothing)

@@ -51,6 +51,24 @@ def build(class_name: str, **keys: object) -> PreTrainedModel:
     return model_class(model_class.config_class(**SHAPE | keys)).eval().requires_grad_(False)
 
 
+def built(name: str, **others: object) -> PreTrainedModel:
+    """A tiny random model of any class, of which norms and biases differ from 1 and 0."""
+    model_class = getattr(transformers, name)
+    config_class = model_class.config_class
+    known = {*config_class().to_dict(), *getattr(config_class, "attribute_map", {})}
+    sizes = {**SHAPE, "vocab_size": 96, "max_position_embeddings": 256, "is_decoder": True}
+    sizes |= {"head_dim": 8, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    sizes |= {"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_head": 16, "state_size": 16}
+    sizes |= {"rotary_dim": 8, "layer_types": None}
+    torch.manual_seed(0)
+    config = config_class(**{key: sizes[key] for key in sizes if key in known} | others)
+    made: PreTrainedModel = model_class(config).eval().requires_grad_(False).float()
+    for parameter in made.parameters():
+        if parameter.ndim == 1:
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return made
+
+
 @cache
 def model(name: str) -> PreTrainedModel:
     class_name, keys = MODELS[name]

@@ -102,13 +102,6 @@ def stored(store: ScoreStore, task: str = "sums") -> dict[tuple[str, str], str]:
     return found
 
 
-def test_all_stored_starts_nothing(change: Change, tmp_path: Path) -> None:
-    plan = change(vllm(tmp_path), sums=TASK)
-    first = answers(plan)["sums"]
-    (tmp_path / "python").unlink()
-    assert answers(plan)["sums"] == first
-
-
 def test_where_it_dies_what_was_written_is_kept(
     change: Change, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
