@@ -5,8 +5,8 @@ are joined later, where scores are graded.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from itertools import islice, pairwise
+from typing import Any
 
 import pyarrow as pa
 
@@ -33,8 +33,10 @@ SCHEMA = pa.schema(
 
 def plan_tasks(job: Job, tasks: Mapping[str, TaskCache]) -> Planned:
     """Return the tasks' questions as items."""
-    kept = {} if job.bos is None else {"bos": job.bos}  # scores without BOS keep their key
-    key = job.key({"protocol": TIERS["tier3"].protocol, "prefix_token": job.prefix_token, **kept})
+    window = job.window
+    kept = {} if window["bos"] is None else {"bos": window["bos"]}
+    key = {"protocol": TIERS["tier3"].protocol, "prefix_token": window["prefix_token"], **kept}
+    key = job.key(key)
     items = [
         ScoredItem(name, Rows(job.store, f"choices-{name}", key), cache.keys, score_tasks, cache)
         for name, cache in tasks.items()
@@ -57,9 +59,7 @@ def score_tasks(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
     for item, questions in parts:
         before = job.backend.tokens_processed
         with job.naming(item.name):
-            table = score_questions(
-                job.backend, questions, job.plan.sequence_length, job.prefix_token, job.bos
-            )
+            table = score_questions(job.backend, questions, job.window)
         yield [Part(item, table, job.backend.tokens_processed - before)]
 
 
@@ -78,18 +78,13 @@ def _size(item: TokenizedQuestion) -> int:
 
 
 def score_questions(
-    backend: EngineBackend,
-    questions: Mapping[str, TokenizedQuestion],
-    max_length: int,
-    prefix_token: int | None,
-    bos: int | None,
+    backend: EngineBackend, questions: Mapping[str, TokenizedQuestion], window: Mapping[str, Any]
 ) -> pa.Table:
     """Score every candidate of questions, and the unconditional log-likelihoods that `pmi` subtracts.
 
     Returns a table of SCHEMA, a row for each question; errors name the item.
     """
-    fit = partial(fit_requests, max_length=max_length, prefix_token=prefix_token, bos=bos)
-    fitted = [fit(_requests(item)) for item in questions.values()]
+    fitted = [fit_requests(_requests(item), **window) for item in questions.values()]
     scores = iter(backend.log_likelihoods([one for part in fitted for one in part.requests]))
     rows = []
     for (key, item), part in zip(questions.items(), fitted, strict=True):

@@ -23,27 +23,21 @@ SCHEMA = arrow_schema(BLOCKS[1:])  # the first one names the item
 
 def plan_slices(job: Job, slices: Mapping[str, SliceCache]) -> Planned:
     """Return the slices' blocks as items, by their numbers."""
-    items = [_item(job, name, cache) for name, cache in slices.items()]
-    return Planned(items, lambda: {"items": {item.name: _entry(item) for item in items}})
-
-
-def _item(job: Job, name: str, cache: SliceCache) -> ScoredItem:
-    attention = job.plan.suite.slices[name].attention or "block"
-    own = {"protocol": TIERS["tier2"].protocol, "attention": attention, "first_bin": FIRST}
-    key = job.key({**own, "data": cache.meta["checksum"]})
-    keys = [str(number) for number in range(len(cache.tokens))]
-    return ScoredItem(name, Rows(job.store, name, key), keys, score_slices, (cache, attention))
-
-
-def _entry(item: ScoredItem) -> dict[str, Any]:
-    meta = item.data[0].meta
-    return {
-        "rows": item.rows.prefix,
-        "blocks": len(item.keys),
-        "data": meta["definition"],
-        "data_checksum": meta["checksum"],
-        "items": meta["items"],
-    }
+    items, entries = list[ScoredItem](), dict[str, dict[str, Any]]()
+    for name, cache in slices.items():
+        attention, meta = job.plan.suite.slices[name].attention or "block", cache.meta
+        own = {"protocol": TIERS["tier2"].protocol, "attention": attention, "first_bin": FIRST}
+        rows = Rows(job.store, name, job.key({**own, "data": meta["checksum"]}))
+        keys = [str(number) for number in range(len(cache.tokens))]
+        items.append(ScoredItem(name, rows, keys, score_slices, (cache, attention)))
+        entries[name] = {
+            "rows": rows.prefix,
+            "blocks": len(keys),
+            "data": meta["definition"],
+            "data_checksum": meta["checksum"],
+            "items": meta["items"],
+        }
+    return Planned(items, lambda: {"items": entries})
 
 
 def score_slices(job: Job, wanted: Wanted) -> Iterator[list[Part]]:

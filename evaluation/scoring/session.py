@@ -87,11 +87,11 @@ class Job:
         }
 
     @property
-    def bos(self) -> int | None:
-        """Id of the BOS that prefill put before every context; None if it did not."""
-        return self.tokenizer["bos_token_id"] if self.tokenizer["prepend_bos"] else None
-
-    @property
-    def prefix_token(self) -> int | None:
-        """Id of the token that replaces an empty context; None if the tokenizer has none."""
-        return prefix_of(self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"])
+    def window(self) -> dict[str, Any]:
+        """What `fit_requests` fits requests to; BOS only if prefill put it before every context."""
+        bos, eos = self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"]
+        return {
+            "max_length": self.plan.sequence_length,
+            "prefix_token": prefix_of(bos, eos),
+            "bos": bos if self.tokenizer["prepend_bos"] else None,
+        }

@@ -5,7 +5,7 @@ Completions that another engine wrote are stored as a checkpoint's own; nothing 
 which is part of the key: a later import takes the place of an earlier one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -39,9 +39,6 @@ COMPLETIONS = pa.schema(
     ]
 )
 """One row for each sample: its `sample_key`, uncut text, stop reason, token counts and token ids."""
-
-Count = Callable[[Sequence[int]], int]
-"""Function that counts how many of a completion's tokens are generated until it is stopped."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +88,11 @@ def counted_completions(
     """
 
     @lru_cache
-    def count() -> Count:
+    def stopping() -> Stopping:
         from evaluation.tokenizers.loading import load_tokenizer
 
         tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
-        return until_stopped(stopping_with(tokenizer, (), stops), ())
+        return stopping_with(tokenizer, (), stops)
 
     def read(row: Mapping[str, Any], summary: Mapping[str, Any]) -> StoredCompletion | None:
         cut = cut_again(row["text"], row["stop_reason"], stops)
@@ -104,7 +101,7 @@ def counted_completions(
         is_other = set(summary.get(STOP, stops)) != set(stops)
         tokens = row["completion_tokens"]
         if is_other and cut[1] == "stop_string":
-            tokens = count()(row["tokens"])
+            tokens = until_stopped(stopping(), row["tokens"])
         return StoredCompletion(*cut, row["prompt_tokens"], tokens)
 
     completions, used = store.find_rows(prefix, keys, read)
@@ -115,12 +112,8 @@ def counted_completions(
     return completions, used
 
 
-def until_stopped(stopping: Stopping, prompt: Sequence[int]) -> Count:
-    """Return what counts as generation does: token by token, until a stop string is complete."""
-
-    def count(tokens: Sequence[int]) -> int:
-        search = StopSearch(stopping, prompt)
-        ends = (n for n in range(1, len(tokens) + 1) if search.reached(list(tokens[:n])))
-        return next(ends, len(tokens))
-
-    return count
+def until_stopped(stopping: Stopping, tokens: Sequence[int]) -> int:
+    """Return how many tokens are generated until a stop string is complete."""
+    search = StopSearch(stopping, ())
+    ends = (n for n in range(1, len(tokens) + 1) if search.reached(list(tokens[:n])))
+    return next(ends, len(tokens))

@@ -34,7 +34,8 @@ def item_of(
 def score(*items: TokenizedQuestion, scored: Engine | None = None, max_length: int = 32):
     """The rows that are stored of items, by their ids, and the table of candidates that they make."""
     backend = tiny.backend(scored or tiny.engine())
-    stored = score_questions(backend, {item.id: item for item in items}, max_length, 0, None)
+    window = {"max_length": max_length, "prefix_token": 0, "bos": None}
+    stored = score_questions(backend, {item.id: item for item in items}, window)
     assert stored.schema == choices.SCHEMA
     return stored.to_pylist(), candidates(list(map(line_of, items)), stored.to_pylist())
 

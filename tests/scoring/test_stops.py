@@ -68,5 +68,5 @@ def test_cut_again_is_what_generating_again_gives(said, old, new, most):
         assert not any(string in first.raw for string in new)
         return
     assert found == (second.text, second.stop_reason)
-    count = until_stopped(Stopping(frozenset(), tuple(new), decode_after), [])
-    assert count(first.tokens) == len(second.tokens)
+    stopping = Stopping(frozenset(), tuple(new), decode_after)
+    assert until_stopped(stopping, first.tokens) == len(second.tokens)

@@ -22,21 +22,16 @@ from evaluation.scoring.engine.gpu import Shape, attention_by, gpu_faults
 from evaluation.scoring.engine.masks import BLOCK
 from evaluation.scoring.engine.tries import Batch, Ints, PackedInputs, collate, key_of
 
-TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
-"""Tolerance of each dtype: rounding in float32 causes about 1e-6."""
-NARROW, EXPERTS = 1e-2, 5e-2
-"""Tolerance of narrower dtypes (bfloat16 causes about 4e-3), and where rounding may choose other experts."""
-SLOPE = 2e-3
-"""How far from 1 the least-squares slope may be."""
+TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}  # rounding in float32 causes about 1e-6
+NARROW, EXPERTS = 1e-2, 5e-2  # bfloat16 causes about 4e-3, or may choose other experts
+SLOPE = 2e-3  # how far from 1 the least-squares slope may be
 
-SHORT = 5
-"""Tokens of the comparison that every job makes: few, with a fork."""
-LONGEST = 4608
-"""Most tokens of a sequence that is compared: longer than the windows of common models."""
-COMPARED = 256
-"""Number of token ids whose log-probability is compared at each of the last positions."""
-LAST = 3
-"""Number of positions at the end of each sequence that are compared: they see all others."""
+SHORT = 5  # tokens of the comparison that every job makes: few, with a fork
+LONGEST = (
+    4608  # most tokens of a sequence that is compared: longer than the windows of common models
+)
+COMPARED = 256  # token ids whose log-probability is compared at each of the last positions
+LAST = 3  # positions at the end of each sequence that are compared: they see all others
 REFUSALS = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError),
     *(TypeError, ValueError, RuntimeError),
