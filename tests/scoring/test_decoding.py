@@ -54,7 +54,7 @@ def test_greedy_answers_are_those_of_the_class(name: str) -> None:
         assert list(found[AnswerKey(index, 0)].tokens) == greedy(model, prompt, 10)
 
 
-@pytest.mark.parametrize("name", ["MambaForCausalLM", "FalconH1ForCausalLM", "RobertaForCausalLM"])
+@pytest.mark.parametrize("name", ["MambaForCausalLM", "RobertaForCausalLM"])
 def test_a_class_with_a_state_of_its_own_is_refused(name: str) -> None:
     with pytest.raises(ScoringError):
         answers(built(name), GenerationRequest("a", PROMPTS[0], 10))

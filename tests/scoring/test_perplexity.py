@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -9,17 +10,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
+from evaluation.checkpoints.subjects import step_subject
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.metrics.positions import bin_starts
 from evaluation.prefill.caches import SliceCache
+from evaluation.results.read import read_results
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.rows import score_blocks
 from evaluation.scoring.perplexity import SCHEMA
 from evaluation.scoring.perplexity import score_blocks as score_some
 from tests.scoring import tiny
 from tests.tables import EVERYTHING
+from tests.workflow.world import World
 
 BLOCKS, LENGTH = 5, 700
 STARTS = (0, 4, 640, 700, 1900, 2200, 2201, 2800)
@@ -108,3 +114,17 @@ def test_every_tokens_loss_is_that_of_the_reference(smollm2, shared):
             found = list(itertools.islice(in_order, len(want)))
             np.testing.assert_allclose(found, want, rtol=0, atol=1e-4)
             assert nats[block] == pytest.approx(want.sum(), abs=1e-4 * len(want) ** 0.5)
+
+
+def test_a_loss_without_a_finite_perplexity_is_stored(world: World) -> None:
+    """Nats and bits are finite, and the other tiers are scored."""
+    subject = step_subject(world.plans["stage2"], 5)
+    for path in subject.checkpoint.rglob("*final_layer_norm*.safetensors"):
+        save_file({name: 3e4 * part for name, part in load_file(path).items()}, path)
+    assert make(SCORE, subject).error is None
+    assert make(COLLECT, subject).error is None
+    tiers = read_results(subject.folder, ("tier2", "tier3")).tiers
+    (entry,) = (item.entry for item in tiers["tier2"].items.values())
+    assert (entry.ppl, entry.nats_per_token > 709) == (None, True)
+    assert math.isfinite(entry.bits_per_byte)
+    assert tiers["tier3"].items
