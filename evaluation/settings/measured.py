@@ -1,6 +1,6 @@
 """The metrics of each tier: of blocks of text, of candidates, of probes, of completions."""
 
-from evaluation.settings.metric import LARGEST, Metric
+from evaluation.settings.metric import Metric
 
 OF_BLOCKS = (
     Metric(
@@ -19,7 +19,6 @@ OF_BLOCKS = (
         higher_is_better=False,
         worth=0.02,
         least=0.0,
-        most=LARGEST,
         numerator="nats",
         denominator="tokens",
     ),
