@@ -1,6 +1,6 @@
 import pytest
 
-from evaluation.grading.tiers import SCHEMA, candidates
+from evaluation.grading.texts import CANDIDATE_SCHEMA, candidates
 from evaluation.prefill.caches import AnswerCandidate, Context, QuestionLine, TokenizedQuestion
 from evaluation.scoring import choices
 from evaluation.scoring.choices import score_questions
@@ -59,7 +59,7 @@ def test_candidates_are_scored_after_their_own_contexts():
     model = tiny.model("llama")
     plain = [tiny.plain_score(model, Request(*pair)) for pair in asked]
     twins = [tiny.plain_score(model, Request((39,), end)) for _, end in asked]
-    assert table.schema == SCHEMA
+    assert table.schema == CANDIDATE_SCHEMA
     assert table["logprob"].to_pylist() == pytest.approx(plain, abs=1e-4)
     assert table["unconditional"].to_pylist() == pytest.approx(twins, abs=1e-4)
     assert table["item"].to_pylist() == ["quiz/0", "quiz/0", "quiz/1", "quiz/1"]
@@ -70,3 +70,12 @@ def test_candidates_are_scored_after_their_own_contexts():
     assert [row["truncated"] for row in rows] == [0, 0]
     summary = summarize_choices(table, "per_char")
     assert summary["accuracy"] == sum(by_hand) / 2
+
+
+def test_without_unconditional_candidates_there_is_no_pmi():
+    item = item_of(0, [(1, 2)], [(3,), (4,)])
+    bare = item.model_copy(update={"cluster": None, "gold": 0, "unconditional": None})
+    _, table = score(bare)
+    assert table["unconditional"].null_count == 2
+    assert table["cluster"].null_count == 2
+    assert "pmi" not in summarize_choices(table, "raw")["metrics"]
