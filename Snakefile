@@ -1,4 +1,8 @@
 include: "workflow/Snakefile"
 
 
-workflow.default_target = "all"  # Snakemake ignores that of an included file
+rule default:  # Snakemake ignores that of an included file
+    default_target: True
+    input:
+        rules.all.input,
+    localrule: True

@@ -6,7 +6,10 @@ Kind = Literal["key", "value", "command", "option"]
 
 WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("key", "notify"): "write `snakemake …; mail …`, or --mail-type into the profile",
-    ("option", "--cluster"): "edit slurm_profile/ or profiles/no_slurm, which `init` writes",
+    ("option", "--scores-only"): "leave it out: a run's `collect` is a step of its own",
+    ("option", "--quiet"): "leave it out: headers and files' times show what is still written",
+    ("option", "--give-up"): "stop the watcher, or run it with --once by cron",
+    ("option", "--cluster"): "edit slurm_profile/, which `init` writes",
     ("option", "--objective"): "write `objective` into the stage in config/config.yaml",
     ("option", "--text"): "write a slice with `files` into a suite (config/README.md)",
     ("key", "also"): "no mean holds several tiers; make a group and an objective of each tier",
@@ -30,8 +33,8 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("command", "tables"): "run `report --stage STAGE`, which makes all that shows a stage",
     ("command", "deltas"): "run `report --stage STAGE`, which compares all its steps",
     ("command", "figures"): "run `report --stage STAGE`, which makes all that shows a stage",
-    ("command", "front-page"): "run `report --front`",
-    ("command", "comparison"): "run `report --front`, which compares with `runs`, too",
+    ("command", "front-page"): "run `report`",
+    ("command", "comparison"): "run `report`, which compares with `runs`, too",
     ("command", "curriculum"): "take ids by the credits in generation/TASK/results.jsonl",
     ("value", "number"): "take `pattern` with lm-eval's filters as `gsm8k` has, or `math_verify`",
     ("value", "mathematics"): "take `math_verify`, with `boxed` or `minerva` beside it",

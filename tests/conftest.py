@@ -26,14 +26,7 @@ LONG = (
     "tests/histories/test_killed.py::test_verification",
     "tests/reporting/test_design_case.py",
     "tests/scoring/vllm/test_real_vllm.py",
-    "tests/slurm/test_surroundings.py",
-    "tests/slurm/test_lost_jobs.py::test_node",
-    "tests/slurm/test_lost_jobs.py::test_preempted[gpu_cancel]",
-    "tests/slurm/test_lost_jobs.py::test_scancel",
-    "tests/slurm/test_lost_jobs.py::test_time_limit",
-    "tests/slurm/test_profile.py::test_one_gpu_on_one_node[gres]",
-    "tests/slurm/test_watch.py",
-    "tests/watching/test_command.py::test_a_killed_watcher_is_succeeded[--once",
+    "tests/slurm/test_faults.py",
 )
 """Beginnings of what only `make test-long` runs: every fault and size, of which `make test` has some."""
 

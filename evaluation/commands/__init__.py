@@ -113,7 +113,7 @@ def configured_plans(options: argparse.Namespace) -> "dict[str, StagePlan]":
 
 def plans_with_known_steps(options: argparse.Namespace) -> "dict[str, StagePlan]":
     """Return all stages, with the steps that exist now."""
-    from evaluation.dependencies.known_steps import with_known_steps
+    from evaluation.flow.steps import with_known_steps
     from evaluation.settings.config import load_config
     from evaluation.settings.planning import plan_stages
 

@@ -109,16 +109,12 @@ def _compare_checkpoints(options: argparse.Namespace) -> int:
 
 
 def _compare_runs(options: argparse.Namespace) -> int:
-    from evaluation.dependencies.command_inputs import check_run
     from evaluation.reporting.comparison import runs_as_text
     from evaluation.runs.compare import compare_runs as compare_two
     from evaluation.runs.compare import write_comparisons
     from evaluation.runs.find import find_run, labels
     from evaluation.runs.matching import Matching
 
-    for path in (options.ours, options.theirs):
-        if path.is_file():
-            check_run(path)
     names = labels(options.ours, options.theirs)
     ours, theirs = find_run(names[0], options.ours), find_run(names[1], options.theirs)
     how = Matching(by=options.by or "steps")

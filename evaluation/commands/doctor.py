@@ -17,9 +17,9 @@ from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fi
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.commands import Commands, add_configured, add_json, chosen_plans, print_json
-from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current, stage_entries
-from evaluation.errors import EvaluationError, printable_lines
-from evaluation.prefill.entries import check_entry
+from evaluation.errors import CacheError, EvaluationError, printable_lines
+from evaluation.flow.caches import CacheEntry, Caches, stage_entries
+from evaluation.prefill.entries import check_entry, read_meta
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
 from evaluation.settings.tiers import TIERS
@@ -129,10 +129,12 @@ def _objectives(plans: Plans) -> Iterator[Problem]:
 
 def _caches(plans: Plans) -> Iterator[Problem]:
     """Yield the caches that are missing, damaged or made from other data or settings."""
-    states = CacheStates()
+    caches = Caches()
 
-    def check(entry: CacheEntry) -> object:
-        return check_entry(entry.folder, check_current(states, entry).key)
+    def check(entry: CacheEntry) -> None:
+        check_entry(entry.folder, str(read_meta(entry.folder).get("definition")))
+        if problem := caches.entry_problem(entry):
+            raise CacheError(f"{problem}; run `snakemake prefill`")
 
     entries = chain.from_iterable(map(stage_entries, plans.values()))
     yield from _errors_of([partial(check, entry) for entry in entries])

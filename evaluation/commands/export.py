@@ -8,7 +8,7 @@ from evaluation.commands import (
     a_path,
     add_configured,
     chosen_plans,
-    configured_plans,
+    plans_with_known_steps,
     whole_number,
 )
 
@@ -36,7 +36,7 @@ def _export(options: argparse.Namespace) -> int:
     from evaluation.reporting.inspect_logs import write_logs
     from evaluation.reporting.sharing.curves import export_curves
 
-    plans = [*chosen_plans(options, configured_plans(options)).values()]
+    plans = [*chosen_plans(options, plans_with_known_steps(options)).values()]
     if options.format == "inspect":
         logs = [log for plan in plans for log in write_logs(plan, options.output, options.step)]
         folder = shlex.quote(str(options.output))

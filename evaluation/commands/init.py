@@ -17,12 +17,22 @@ from evaluation.settings.yaml_files import parse_yaml
 from evaluation.version import IS_INSTALLED, PROFILE, ROOT, SNAKEFILE, SUITES
 
 CONFIG = "config/config.yaml"
-COPIED = (PROFILE.name, "profiles/no_slurm")
+COPIED = (PROFILE.name, "workflow/profiles/default")
 _INCLUDING = """\
 from evaluation.version import SNAKEFILE
 
 
 include: SNAKEFILE
+"""
+
+
+_DEFAULT = """
+
+rule default:
+    default_target: True
+    input:
+        rules.all.input,
+    localrule: True
 """
 
 
@@ -48,10 +58,10 @@ def _init(options: argparse.Namespace) -> int:
     validate_config(parse_yaml(text), f"{CONFIG}, as init would write it for {folder}")
     (folder / CONFIG).parent.mkdir(parents=True, exist_ok=True)
     for name in copied:
-        shutil.copytree(ROOT / name, folder / name)
+        shutil.copytree(ROOT / name, folder / name.removeprefix("workflow/"))
     write_text(folder / CONFIG, text)
     including = _INCLUDING if IS_INSTALLED else f"include: {json.dumps(str(SNAKEFILE))}\n"
-    write_text(folder / "Snakefile", f'{including}\n\nmake_by_default("all")\n')
+    write_text(folder / "Snakefile", f"{including}{_DEFAULT}")
     package = f"PYTHONPATH={shlex.quote(str(ROOT))} python -m evaluation"
     package = "staged-evaluation" if IS_INSTALLED else package
     print(f"{folder} has {', '.join([CONFIG, *copied, 'Snakefile'])}. Next:\n")

@@ -44,6 +44,9 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
                 help=f"only this {tier.item} of {what}",
             )
 
+    command.add_argument("--planned", help=argparse.SUPPRESS)  # by a run, with the folder of caches
+    command.add_argument("--setup", help=argparse.SUPPRESS)
+
     command = add_command(
         commands, _schema, "write the JSON schema and the tables of keys in the documentation"
     )
@@ -56,6 +59,8 @@ def _prefill(options: argparse.Namespace) -> int:
 
     plans = configured_plans(options)
     chosen = [*chosen_plans(options, plans).values()]
+    if options.setup:
+        chosen = [plan for plan in chosen if plan.cache.name == options.setup]
     asked = _asked(options)
     if asked is not None:
         chosen = _with_entries(chosen, *asked)
@@ -72,6 +77,10 @@ def _prefill(options: argparse.Namespace) -> int:
         raise next(iter(failed.values()))
     if failed:
         raise SourceError(f"{len(failed)} entries cannot be made: {'; '.join(failed)}")
+    if options.planned:
+        from evaluation.flow.make import record_prefilled
+
+        record_prefilled(chosen, options.planned)
     return 0
 
 

@@ -18,25 +18,29 @@ from evaluation.commands import (
 )
 from evaluation.commands.checkpoint import add_use_mup
 from evaluation.commands.doctor import OFFLINE
-from evaluation.errors import ConfigError, ScoringError
+from evaluation.errors import ConfigError, ScoringError, report
+from evaluation.records import RECORDED, recorded_error
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import named_stage
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `score`, `expect` and `loglikelihood`."""
+    """Add `score`, `collect`, `expect` and `loglikelihood`."""
     command = add_configured(commands, _score, "score checkpoints of a stage (offline)", stage=True)
     several = "steps of the stage; several share the visible GPUs"
     add_subjects(command, bridge=True, steps=several)
-    command.add_argument(
-        "--scores-only", action="store_true", help="do not write tier files; `collect` does"
-    )
     command.add_argument(
         "--part",
         type=_a_part,
         metavar="K/N",
         help="score part K of N of one checkpoint into the store; a last run without it writes results",
     )
+    command.add_argument("--planned", help=argparse.SUPPRESS)  # by a run: what it expects
+
+    about = "write the tier files of scored checkpoints from their stored scores"
+    command = add_configured(commands, _collect, about, stage=True)
+    add_subjects(command, bridge=True)
+    command.add_argument("--planned", help=argparse.SUPPRESS)
 
     command = add_command(
         commands, _expect, "check that a result file exists; if not, show why it could not be made"
@@ -77,26 +81,38 @@ def _a_part(text: str) -> tuple[int, int]:
 
 
 def _score(options: argparse.Namespace) -> int:
-    """Score checkpoints of a stage; return RECORDED if some cannot be scored."""
+    """Score checkpoints of a stage, by hand also write their tier files; RECORDED if some cannot be."""
     os.environ.update(OFFLINE)
     plans = configured_plans(options)
     plan = named_stage(plans, options.stage, options.config)
-    steps = tuple(dict.fromkeys(options.step or ()))  # a step named twice is scored once
+    subjects = asked_subjects(options, plan, plans)
     if plan.config.scoring.device != "cpu":
         from evaluation.scoring.gpus import take_gpus
 
-        take_gpus(max(1, len(steps)))
+        take_gpus(len(subjects))
     if options.part:
-        return _score_part(plan, asked_subjects(options, plan, plans), options.part)
-    if len(steps) > 1:
-        from evaluation.orchestration.workers import score_on_all_gpus
+        return _score_part(plan, subjects, options.part)
+    from evaluation.flow.job import score
 
-        return score_on_all_gpus(plan, steps, options.config, scores_only=options.scores_only)
+    code = score(subjects, options.planned, options.config)
+    return code if options.planned else max(code, _collect(options))
 
-    from evaluation.orchestration.checkpoints import score_checkpoint
 
+def _collect(options: argparse.Namespace) -> int:
+    """Make checkpoints' results of their scores; return RECORDED if there are none of some."""
+    from evaluation.flow.make import check_planned, make_collect
+    from evaluation.flow.targets import Targets
+
+    plans, targets, code = configured_plans(options), Targets(), 0
+    plan = named_stage(plans, options.stage, options.config)
     subjects = asked_subjects(options, plan, plans)
-    return max([score_checkpoint(subject, scores_only=options.scores_only) for subject in subjects])
+    named = [targets.collect(subject) for subject in subjects]
+    check_planned(named, options.planned)
+    for subject, target in zip(subjects, named, strict=True):
+        record = make_collect(subject, targets, target)
+        code = code if record.error is None else report(record.error) and RECORDED
+        print(subject.folder)
+    return code
 
 
 def _score_part(plan: StagePlan, subjects: Sequence[Subject], part: tuple[int, int]) -> int:
@@ -112,12 +128,9 @@ def _score_part(plan: StagePlan, subjects: Sequence[Subject], part: tuple[int, i
 
 def _expect(options: argparse.Namespace) -> int:
     """Check that a result file exists; otherwise raise ScoringError with the reason."""
-    from evaluation.dependencies.steps import STEPS
-    from evaluation.records import recorded_error
-
     if options.file.is_file():
         return 0
-    why = recorded_error(options.file.parent, *STEPS) or "nothing has made it"
+    why = recorded_error(options.file.parent, "score", "collect") or "nothing has made it"
     raise ScoringError(f"{options.file}: no such result: {why}")
 
 

@@ -9,7 +9,7 @@ A file has lines of this workflow, or batch output of OpenAI's API or `vllm run-
 import json
 import os
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,10 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.checkpoints.contents import Contents
-from evaluation.checkpoints.subjects import Subject
-from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
-from evaluation.dependencies.places import Plans, checkpoint_places
-from evaluation.dependencies.steps import SCORE
+from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.errors import ResultsError, ScoringError
 from evaluation.files import fingerprint, read_lines, write_json
 from evaluation.grading.completions import (
@@ -32,8 +29,10 @@ from evaluation.grading.completions import (
 )
 from evaluation.grading.verdicts import find_verdicts
 from evaluation.prefill.caches import PromptCache, read_documents, read_prompts
+from evaluation.prefill.entries import check_entry, read_meta
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.prefill.tokenizers import stage_tokenizer
-from evaluation.records import record_path
+from evaluation.records import forget
 from evaluation.results.files import FileModel, parse_json, parse_model, unusable
 from evaluation.results.tier_files import Count
 from evaluation.scoring import stored_completions as stored
@@ -122,7 +121,9 @@ def verify_file(
     return prompts, {"task": name, "primary": task.headline, **summary}
 
 
-def import_file(plans: Plans, subject: Subject, name: str, path: Path, engine: str) -> None:
+def import_file(
+    plans: Mapping[str, StagePlan], subject: Subject, name: str, path: Path, engine: str
+) -> None:
     """Store a file's completions as a checkpoint's; raise EvaluationError as `verify_file` does.
 
     The next run scores it again, by the store: the records of its scores are removed in all stages.
@@ -153,13 +154,14 @@ def import_file(plans: Plans, subject: Subject, name: str, path: Path, engine: s
     store.put_part(*import_key(name, origin), score)
     store.pack()
     write_json(store.folder / IMPORTED, {**imports_of(store), name: origin})
-    for place in (place for plan in plans.values() for place in checkpoint_places(plan, plans)):
-        if os.path.realpath(place.subject.checkpoint) == os.path.realpath(subject.checkpoint):
-            record_path(place.folder, SCORE).unlink(missing_ok=True)
+    for other in (other for plan in plans.values() for other in stage_subjects(plan, plans)):
+        if os.path.realpath(other.checkpoint) == os.path.realpath(subject.checkpoint):
+            forget(other.folder, "score")
 
 
 def _prefilled(plan: StagePlan, name: str) -> tuple[CompletionTask, PromptCache]:
     folder = plan.cache_folder("tier5", name)
-    check_current(CacheStates(), CacheEntry(plan, "tier5", name, folder))
+    tokenizer = read_meta(plan.tokenizer_folder)
+    check_entry(folder, PREFILLS["tier5"].define(plan, name, tokenizer))
     cache = read_prompts(folder)
     return settled_task(plan.suite.generation_tasks[name], cache.meta), cache

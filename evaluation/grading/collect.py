@@ -14,13 +14,10 @@ from typing import Any
 from evaluation.checkpoints.inspect import TRAINED
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens, metadata_state
-from evaluation.dependencies.making import Made
-from evaluation.dependencies.places import Place
-from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CommandError, ResultsError, ScoringError
 from evaluation.files import atomic_path, is_temporary, write_json, write_parquet
 from evaluation.grading.tiers import SUMMARIZERS, TierFiles
-from evaluation.records import Record, read_record
+from evaluation.records import Made, Record
 from evaluation.results.answers import FOLDER
 from evaluation.results.read import read_tier
 from evaluation.results.units import units_table
@@ -30,17 +27,16 @@ from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore
 
 
-def collect(place: Place) -> Made:
+def collect(subject: Subject, score: Record) -> Made:
     """Write the tier files of a checkpoint that was scored, or say why there are none.
 
     Raises:
         EvaluationError: A cache, a file or this machine is at fault; a later run may succeed.
     """
-    subject, score = place.subject, read_record(place.folder, SCORE)
-    assert score is not None
-    error, files = None, list[Path]()
+    error, files = score.error, list[Path]()
     try:
-        files = _write_tiers(subject, _store(subject, score), score.about)
+        if error is None:
+            files = _write_tiers(subject, _store(subject, score), score.about)
     except ScoringError as wrong:
         error = str(wrong)
     _remove_others(subject, files)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from evaluation.bridge.delta import OVERALL, is_mean
-from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError
 from evaluation.reporting.terminal import as_table
 from evaluation.results.comparison_file import (
@@ -16,6 +15,7 @@ from evaluation.results.comparison_file import (
 )
 from evaluation.runs.compare import compare_runs, write_comparisons
 from evaluation.runs.find import find_run, this_run
+from evaluation.runs.folders import references
 from evaluation.runs.matching import Matching, match_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN

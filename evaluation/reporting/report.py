@@ -19,12 +19,12 @@ from evaluation.reporting.figures import write_figures
 from evaluation.reporting.flips import moves
 from evaluation.reporting.judged_stage import read_stage as judged_stage
 from evaluation.reporting.page import front_page, overview, stage_page
-from evaluation.reporting.status import failures
 from evaluation.reporting.table import stage_rows
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_FILES, Comparison
 from evaluation.results.deltas_file import DELTAS
+from evaluation.results.job_logs import failures
 from evaluation.results.stage_files import BRIDGE_FILES, OVERVIEW, PAGE
 from evaluation.results.table import write_rows
 from evaluation.results.tier_files import tiers_in

@@ -4,13 +4,45 @@ Jobs run on any node and share nothing but files, so their logs are the only sou
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+from evaluation.records import recorded_error
+from evaluation.settings.plan import StagePlan
 
 RUNNING_SECONDS = 15 * 60
 """A job counts as running if its log was written to within this time and does not end with an error."""
 
 LOG_END = 1 << 16
 """Bytes at the end of a log that are read."""
+
+
+def checkpoint_logs(plan: StagePlan, step: int | None) -> list[Path]:
+    """Return the logs of a checkpoint's jobs (None: the bridge's); a batch's has the names of its steps."""
+    name, folder = "bridge" if step is None else str(step), plan.results / "eval_logs"
+    results = plan.bridge_folder if step is None else plan.step_folder(step)
+    own = plan.bridge_log if step is None else plan.step_log(step)
+    batches = [
+        log for log in folder.glob("score/*.log") if name in log.stem.partition("-")[0].split("_")
+    ]
+    collects = folder.glob(f"collect/{results.relative_to(plan.results)}-*.log")
+    return [log for log in (own, *batches, *collects) if log.is_file()]
+
+
+def failures(plan: StagePlan, steps: Sequence[int]) -> list[str]:
+    """Return a sentence on each job of a stage that failed, the check before the jobs first."""
+    found = [
+        f"check: {error} ({plan.check_log})" for error in [last_error(plan.check_log)] if error
+    ]
+    places: list[int | None] = [*steps, *([None] if plan.stage.bridge else [])]
+    for step in places:
+        folder = plan.bridge_folder if step is None else plan.step_folder(step)
+        error = recorded_error(folder, "score", "collect")
+        if logs := checkpoint_logs(plan, step):
+            log = latest_log(*logs)
+            if error := error or last_error(log):
+                found.append(f"{plan.label(step)}: {error} ({log})")
+    return found
 
 
 def latest_log(*logs: Path) -> Path:

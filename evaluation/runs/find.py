@@ -6,9 +6,9 @@ from functools import cached_property
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import steps_so_far
-from evaluation.dependencies.other_runs import CHECKPOINTS, is_scored, run_folders
 from evaluation.errors import ResultsError, near_path
 from evaluation.results.tier_files import read_tier_file, tiers_in
+from evaluation.runs.folders import CHECKPOINTS, is_scored, run_folders
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
 from evaluation.settings.steps import step_of_results

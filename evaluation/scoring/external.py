@@ -20,8 +20,6 @@ import pyarrow.parquet as pq
 from evaluation.checkpoints.completeness import check_whole
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.subjects import Subject
-from evaluation.dependencies.caches import stage_entries
-from evaluation.dependencies.keys import command_state
 from evaluation.errors import CommandError
 from evaluation.files import fingerprint, load_json
 from evaluation.prefill.entries import read_meta
@@ -75,9 +73,10 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
 
 
 def _key(plan: StagePlan) -> dict[str, Any]:
-    folders = [entry.folder for entry in stage_entries(plan)]
+    folders = [plan.tokenizer_folder]
+    folders += [plan.cache_folder(t, name) for t in plan.tiers for name in plan.cache_entries(t)]
     return {
-        "command": command_state(plan),
+        "command": plan.command_state,
         "sequence_length": plan.sequence_length,
         "tiers": list(plan.tiers),
         "data": {folder.name: read_meta(folder)["checksum"] for folder in folders},

@@ -13,12 +13,11 @@ from typing import Any
 from evaluation.checkpoints.inspect import trained_context
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens
-from evaluation.dependencies.making import Made
-from evaluation.dependencies.places import Place
 from evaluation.errors import CommandError, EvaluationError
 from evaluation.files import fingerprint
 from evaluation.prefill.entries import read_meta
 from evaluation.prefill.tiers import PREFILLS, Cached
+from evaluation.records import Made
 from evaluation.scoring.choices import plan_tasks
 from evaluation.scoring.completions import plan_generation_tasks, plan_probes
 from evaluation.scoring.external import run_external
@@ -46,14 +45,14 @@ StageData = dict[TierName, dict[str, Cached]]
 """Every tier's cache entries by name, read and checked."""
 
 
-def score(place: Place) -> Made:
+def score(subject: Subject) -> Made:
     """Score one checkpoint of a stage, or say why it cannot be scored, so that others continue without it.
 
     Other errors, such as a missing cache or a GPU that does not respond, are raised; finished scores stay.
     """
-    consumed = consumed_tokens(place.subject.checkpoint)  # before it may be deleted
+    consumed = consumed_tokens(subject.checkpoint)  # before it may be deleted
     try:
-        about, store, names = _score(place.subject)
+        about, store, names = _score(subject)
     except EvaluationError as error:
         if not error.is_final:
             raise

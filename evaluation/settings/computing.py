@@ -32,6 +32,12 @@ class Scoring(Settings):
     )
     row_tokens: Tokens = Field(16_384, description="Tokens of a pass on a GPU; fewer save memory.")
     cpu_row_tokens: Tokens = Field(1024, description="The same on CPU.")
+    checkpoints_per_job: Integer = Field(
+        1,
+        ge=1,
+        le=16,
+        description="How many checkpoints of a small model one job scores, on all GPUs that it has.",
+    )
     generation_batch: Integer | None = Field(
         None,
         gt=0,

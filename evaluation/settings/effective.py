@@ -5,38 +5,23 @@ share the results have files of their own.
 """
 
 import os
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
 
-from evaluation.files import atomic_path, fingerprint
+from evaluation.files import fingerprint
 from evaluation.settings.config import WORKING_FOLDER, Config
 
 FOLDER = ".config"
-PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 FROM = "# from "
 """Begins the line that names where a configuration comes from."""
 
 
-def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
-    """Write the file at `effective_path` unless it is up to date; return its path.
-
-    Args:
-        origins: Files that it comes from, and their commits; the first line names them. Without
-            any, a private file that exists stays.
-    """
-    path, content = effective_path(config), _content(config)
+def effective_text(config: Config, origins: Sequence[str] = ()) -> str:
+    """Return the content of this file; its first line names the files that it comes from."""
     text = f"{FROM}{' + '.join(origins)}\n" if origins else ""
-    text += yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    if not _is_private(path) or (origins and path.read_text(encoding="utf-8") != text):
-        path.parent.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)  # where it stays, so does its mode
-        with atomic_path(path) as temporary:
-            temporary.touch(mode=PRIVATE)
-            temporary.write_text(text, encoding="utf-8")
-    return path
+    return text + yaml.safe_dump(_content(config), sort_keys=False, allow_unicode=True)
 
 
 def effective_path(config: Config) -> Path:
@@ -48,16 +33,8 @@ def effective_path(config: Config) -> Path:
     return folder / f"{fingerprint(_content(config))}.yaml"
 
 
-def _is_private(path: Path) -> bool:
-    """Return whether the file is there, and readable by its owner alone."""
-    try:
-        return stat.S_IMODE(path.lstat().st_mode) == PRIVATE
-    except FileNotFoundError:
-        return False
-
-
 def origin_of(config: Config) -> str | None:
-    """Return the origins that `write_effective` noted, joined by ` + `; None if there is no note."""
+    """Return the origins that are noted in it, joined by ` + `; None if there is no note."""
     try:
         with open(effective_path(config), "rb") as file:
             line = file.readline().decode().strip()

@@ -11,14 +11,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from evaluation.settings.tiers import TIERS
-
-TARGETS = ("all", "prefill", "front_page", "comparison")
-PREFILL = ("prefill_tokenizer", *(f"prefill_{tier.cache.name}" for tier in TIERS.values()))
+RULES = (
+    *("all", "default", "prefill", "prefill_caches", "check", "score", "collect", "file"),
+    *("report", "report_of_stage"),
+)
 SHARED_FILES = (
     *("scores", "report.html", "overview.rst"),
-    *("comparison.csv", "comparison.json", "comparison.html", "comparison.log"),
-    "front_page.log",
+    *("comparison.csv", "comparison.json", "comparison.html", "report.log"),
 )
 """Files and folders in the results folder, next to the folders of the stages."""
 
@@ -33,7 +32,7 @@ Label = Annotated[str, Field(pattern=LABEL, max_length=80)]
 
 def check_names(names: Iterable[str]) -> None:
     """Raise ValueError for a stage that is called like a rule, a shared file or, but for case, another."""
-    taken = {*TARGETS, *PREFILL, *SHARED_FILES}
+    taken = {*RULES, *SHARED_FILES}
     for name in names:
         if name.casefold() in taken:
             raise ValueError(f"stages.{name}: a rule, file or other stage has this name; rename it")

@@ -14,10 +14,13 @@ Folders, under the configured `cache` and `results`:
     <results>/<stage>/bridge/                         the bridge checkpoint's results
 """
 
+import os
 import re
+import shlex
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from evaluation.files import fingerprint, unordered
 from evaluation.settings.config import Config
@@ -120,23 +123,29 @@ class StagePlan:
         return self.results / "bridge"
 
     def step_log(self, step: int) -> Path:
-        """Return the log of a step's scoring, also where a job scores several steps."""
-        folder = self.results / "eval_logs" / "slurm"
-        return folder / f"{self.name}_{results_folder(step)}.log"
+        """Return the log of a step's scoring where a job scores several steps."""
+        return self.results / "eval_logs" / "score" / f"{results_folder(step)}.log"
 
     @property
     def bridge_log(self) -> Path:
-        """The log of the job that scores the bridge."""
-        return self.results / "eval_logs" / "slurm" / f"{self.name}_bridge.log"
-
-    def collect_log(self, folder: Path) -> Path:
-        """Return the log of the job that verifies answers and makes results in `folder`."""
-        return self.results / "eval_logs" / "collect" / f"{folder.relative_to(self.results)}.log"
+        """The same of the bridge."""
+        return self.results / "eval_logs" / "score" / "bridge.log"
 
     @property
     def check_log(self) -> Path:
         """The log of the check before the stage's scoring jobs."""
         return self.results / "eval_logs" / "check.log"
+
+    @property
+    def command_state(self) -> list[Any]:
+        """The stage's own command, and size and time of the files that it names: a script may be edited."""
+        command = self.stage.command
+        try:
+            words = shlex.split(command or "")
+        except ValueError:  # the shell will report it
+            words = (command or "").split()
+        paths = [Path(word) for word in words if os.path.isfile(word)]
+        return [command, [[str(p), p.stat().st_size, p.stat().st_mtime_ns] for p in paths]]
 
     @property
     def figures_folder(self) -> Path:

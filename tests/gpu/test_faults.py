@@ -11,8 +11,6 @@ import torch
 from evaluation.checkpoints import load
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.dependencies.making import make
-from evaluation.dependencies.steps import SCORE
 from evaluation.errors import (
     CompileError,
     EvaluationError,
@@ -20,6 +18,8 @@ from evaluation.errors import (
     NotEnoughMemory,
     ScoringError,
 )
+from evaluation.flow.make import make
+from evaluation.flow.targets import SCORE
 from evaluation.scoring import gpus
 from evaluation.scoring.engine import backend
 from evaluation.scoring.engine.backend import EngineBackend

@@ -25,7 +25,6 @@ from tests.histories.drawing import Drawer
 from tests.histories.edits_of_settings import build_other_run
 from tests.histories.history import Action, Player, Report, is_change, read
 from tests.histories.runner import Server, server
-from tests.histories.users import why_not_played
 from tests.histories.world import World
 
 SEED = 2
@@ -67,7 +66,7 @@ class Place:
         self.number += 1
         world = World(self.scratch / f"world{self.number}", self.pool)
         report = Player(self.warm, world, beginning(self.pool), extra).play(actions)
-        shutil.rmtree(world.folder, ignore_errors=True)  # a watcher's Snakemake may outlive it
+        shutil.rmtree(world.folder, ignore_errors=True)
         return report
 
 
@@ -102,8 +101,6 @@ def play_all(places: list[Place], chosen: dict[str, list[Action]], keep: Path) -
     used = Counter(str(action[0]) for actions in chosen.values() for action in actions)
     cells = [f"{count:5} {name:<26}" for name, count in sorted(used.items())]
     print("", *("".join(cells[at : at + 4]).rstrip() for at in range(0, len(cells), 4)), sep="\n")
-    if used["other_user"] and (why := why_not_played()):
-        print(f"\nother_user did nothing here: {why}")
     wrong = Counter(kind for report in reports for kind in _kinds(report))
     if wrong:
         print(f"\nWhat was wrong, in how many histories (kept in {keep}):")

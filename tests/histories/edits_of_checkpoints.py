@@ -83,41 +83,6 @@ def _others(model: Model, place: str) -> bool:
     return all(less.steps(stage) or not model.steps(stage) for stage in model.stages)
 
 
-@edit(
-    lambda model: [
-        (folder, seed)
-        for folder in ("one", "two")
-        if len(_steps_in(model, folder)) > 1 and not _is_named(model, folder)
-        for seed in range(SEEDS)
-    ]
-)
-def training_restarted(model: Model, folder: str, seed: int) -> None:
-    """In its own folder, which is emptied; it has saved its first step, so it is not as far as before."""
-    steps = _steps_in(model, folder)
-    number = 1 + max(model.checkpoints[f"{folder}/{step}"].training for step in steps)
-    for place in [place for place in model.checkpoints if place.startswith(f"{folder}/")]:
-        del model.checkpoints[place]
-    model.gone = {p: one for p, one in model.gone.items() if not p.startswith(f"{folder}/")}
-    model.checkpoints[f"{folder}/{steps[0]}"] = Copy(seed, model.now(), training=number)
-
-
-def _steps_in(model: Model, folder: str) -> list[int]:
-    places = (place.split("/") for place in model.checkpoints if place.startswith(f"{folder}/"))
-    return sorted(int(step) for _, step in places)
-
-
-def _is_named(model: Model, folder: str) -> bool:
-    """Whether a step is named one by one, so that it would be missing, or lies behind a link."""
-    listed = [
-        stage
-        for stage in model.stages
-        if model.folder(stage) == folder and isinstance(model.stages[stage]["steps"], list)
-    ]
-    bridges = [bridge for stage in model.stages if (bridge := model.bridge(stage))]
-    is_used = any(place.startswith(f"{folder}/") for place in bridges)
-    return bool(listed) or is_used or folder in model.links.values()
-
-
 # Weights and settings that change where they lie
 
 

@@ -60,9 +60,10 @@ def build_other_run(warm: Server, pool: Path) -> None:
     world = World(pool.parent / NAME, pool)
     world.folder.mkdir()
     world.write(None, beginning(pool))
-    done = warm.snakemake(world.folder)
-    if done.code:
-        raise RuntimeError(done.said[-3000:])
+    for target in ("prefill", "all"):
+        done = warm.snakemake(world.folder, target)
+        if done.code:
+            raise RuntimeError(done.said[-3000:])
 
 
 def is_reported(said: str) -> bool:

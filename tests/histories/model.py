@@ -166,8 +166,16 @@ class Model:
         return any(self._has(place, ("no_config",)) for _, place in self.used())
 
     def broken(self) -> set[str]:
-        """Places of the checkpoints that are asked for and cannot be scored."""
-        return {place for _, place in self.used() if self._has(place, DAMAGES)}
+        """Places of the checkpoints that are asked for and cannot be scored; of `all`, others wait."""
+        found = {
+            place for key, place in self.used() if self._named(key) and self._has(place, DAMAGES)
+        }
+        return found | {place for _, place in self.used() if self._has(place, ("half_config",))}
+
+    def _named(self, key: str) -> bool:
+        """Whether a key names its checkpoints one by one."""
+        _, stage, kind = key.split(".")
+        return kind == "bridge" or isinstance(self.stages[stage]["steps"], list)
 
     def quiet(self) -> set[str]:
         """Those of them that nobody wrote to: if scored before, their results may stay."""

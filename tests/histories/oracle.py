@@ -2,16 +2,14 @@
 
 import json
 import re
-import tempfile
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from evaluation.dependencies.other_runs import run_folders
+from evaluation.runs.folders import run_folders
 from evaluation.settings.steps import step_of_results
 from tests.histories.model import Model
 
@@ -135,44 +133,21 @@ def kept(model: Model, folder: Path) -> set[str]:
     return {model.place(*pair) for pair in every} & model.gone.keys()
 
 
-def contents(folder: Path, model: Model) -> dict[str, bytes]:
-    """Every file of results and its bytes, by its path."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for name, is_root in _folders(model)
-        for path in _files(folder / name, is_root).values()
-    }
-
-
-def changed(before: dict[str, bytes], folder: Path, names: Iterable[str]) -> Iterator[str]:
-    """Which of these files are something else by now, and in what."""
-    with tempfile.TemporaryDirectory() as scratch:
-        for name in names:
-            old, new = Path(scratch, Path(name).name), folder / name
-            old.write_bytes(before[name])
-            what = _difference(old, new) if new.exists() else "deleted"
-            if what is not None:
-                yield f"{name}: {what}"
-
-
-LOGS = {".config", ".snakemake", "eval_logs", "logs", "counts.jsonl", "sources.json"}
-
-
-REPORTS = ("*.svg", "*.html", "*.rst", "*.csv", "summary.parquet", "recommendation.json")
-REPORTS += ("task_quality.json", "results/*/bridge_deltas.json", "comparison.json")
-"""What every run makes: Snakemake gives it a new time, whatever is written."""
+LOGS = {".config", ".snakemake", "eval_logs", "logs", "counts.jsonl", "sources.json", "lock.json"}
+SHOWN = ("report.html", "summary.csv")
+"""Outputs of the report, which Snakemake touches at every call."""
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
-    """Size and time of every file that a run which does nothing must leave alone; of reports a checksum."""
+    """Size and time of every file that a run which does nothing must leave alone; a hash in place of the time
+    of what Snakemake touches."""
     found = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
-        is_log = set(name.parts) & LOGS or path.suffix == ".log"
+        is_log = set(name.parts) & LOGS or path.suffix == ".log" or path.name.startswith("shown-")
         if not is_log and (path.is_file() or path.is_symlink()):
-            is_report = any(map(name.match, REPORTS))
-            state = zlib.crc32(path.read_bytes()) if is_report else path.lstat().st_mtime_ns
-            found[str(name)] = (path.lstat().st_size, state)
+            time = hash(path.read_bytes()) if name.name in SHOWN else path.lstat().st_mtime_ns
+            found[str(name)] = (path.lstat().st_size, time)
     return found
 
 

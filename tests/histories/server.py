@@ -140,8 +140,6 @@ def _run(request: dict[str, Any], files: list[int]) -> None:
         _open_as(request.get("files", [0, 1, 2]), files)
         os.environ.clear()
         os.environ.update(request["environment"])
-        if user := os.environ.get("HISTORIES_USER"):
-            _be(user)
         tempfile.tempdir = None  # that of this process was looked up by a library
         os.chdir(request["folder"])
         asked = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
@@ -186,15 +184,6 @@ def _is_open(number: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _be(user: str) -> None:
-    """Another user than root, by id, group and umask."""
-    number, group, umask = user.split()
-    os.umask(int(umask, 8))
-    os.setgroups([])
-    os.setgid(int(group))
-    os.setuid(int(number))
 
 
 def _join(group: int) -> None:

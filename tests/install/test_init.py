@@ -22,7 +22,7 @@ def test_the_smallest_configuration_with_the_path_given(
     config = load_config(new / "config/config.yaml")
     assert [*config.stages] == ["new"]
     assert config.stages["new"].checkpoints == str(tmp_path / "ckpts: mine #1")
-    for profile in ("slurm_profile", "profiles/no_slurm"):
+    for profile in ("slurm_profile", "profiles/default"):
         written = (new / profile / "config.yaml").read_bytes()
         assert written == (ROOT / profile / "config.yaml").read_bytes()
     assert f'include: "{ROOT}/workflow/Snakefile"' in (new / "Snakefile").read_text()

@@ -35,10 +35,10 @@ def test_a_new_folder_from_the_installed_package(run: Run, tmp_path: Path) -> No
     checkpoints = str(TINY / "resources/checkpoints/stage1")
     made = well(run("staged-evaluation", "init", "my_run", "--checkpoints", checkpoints))
     assert "snakemake prefill --cores 4" in made.stdout
-    found = rules(run("snakemake", "-n", folder="my_run"))
-    assert found >= {"all", "prefill_task", "score_my_run"}
-    profile = ("--workflow-profile", "slurm_profile")
-    assert rules(run("snakemake", "-n", *profile, folder="my_run")) == found
+    found = rules(run("snakemake", "-n", "prefill", folder="my_run"))
+    assert found >= {"prefill", "prefill_caches"}
+    profile = ("--profile", "slurm_profile")
+    assert rules(run("snakemake", "-n", "prefill", *profile, folder="my_run")) == found
     checked = run("staged-evaluation", "doctor", folder="my_run")
     assert "ok: configuration" in checked.stdout
     assert "make" not in checked.stdout.split()
@@ -53,8 +53,8 @@ def test_the_snakefile_of_a_checkout_from_another_folder(run: Run, tiny: Path) -
     moved = (tiny / CONFIG).rename(tiny / "config/mine.yaml")
     named = ("-s", SNAKEFILE, "--configfile", str(moved))
     (tiny / "elsewhere").mkdir()
-    planned = run("snakemake", "-n", *named, folder="elsewhere", is_installed=False)
-    assert rules(planned) >= {"score_stage1", "tables_stage2"}
+    planned = run("snakemake", "-n", "prefill", *named, folder="elsewhere", is_installed=False)
+    assert rules(planned) >= {"prefill", "prefill_caches"}
 
 
 MODULE = """
@@ -76,9 +76,7 @@ def test_a_module_of_a_workflow(run: Run, tiny: Path, begin: str) -> None:
     (tiny / "workflow").mkdir()
     text = MODULE.format(name="ev", snakefile=SNAKEFILE, config=config, names=names)
     (tiny / "workflow/Snakefile").write_text(text)
-    memory = ("--set-resources", "prefill_tokenizer:mem_mb=7")
-    planned = run("snakemake", "-n", f"{begin}stage2", *memory, is_installed=False)
-    found = {f"{begin}{rule}" for rule in ("prefill_task", "score_stage2", "deltas_stage2")}
-    assert rules(planned) >= found
-    with_memory = re.findall("[ ,]mem_mb=7", planned.stdout)
-    assert len(with_memory) == 3  # the tokenizer, the slice and the task
+    memory = ("--set-resources", f"{begin}prefill_caches:mem_mb=7")
+    planned = run("snakemake", "-n", f"{begin}prefill", *memory, is_installed=False)
+    assert rules(planned) >= {f"{begin}prefill_caches"}
+    assert len(re.findall("[ ,]mem_mb=7", planned.stdout)) == 1

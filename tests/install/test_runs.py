@@ -16,6 +16,7 @@ def test_the_installed_package(run: Run, tiny: Path) -> None:
     """A stage end to end, from the Snakefile that `init` writes."""
     well(run("staged-evaluation", "init", "new", "--checkpoints", "resources/checkpoints/stage1"))
     (tiny / "new/Snakefile").rename(tiny / "Snakefile")
+    well(run("snakemake", "--cores", "2", "prefill"))
     done = well(run("snakemake", "--cores", "2", "stage1"))
     assert scored(tiny)
     assert str(ROOT) not in done.stdout + done.stderr.replace(str(ROOT / ".venv"), "")

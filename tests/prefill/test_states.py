@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.dependencies.caches import CacheEntry, CacheStates, tokenizer_entry
 from evaluation.errors import SourceError
+from evaluation.flow.caches import CacheEntry, Caches, tokenizer_entry
 from evaluation.prefill import generation, sources
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.plan import StagePlan
@@ -69,8 +69,8 @@ def prefill(plan: StagePlan, *names: str) -> None:
 
 def stale(plan: StagePlan) -> set[str]:
     """As a run that begins now would find them."""
-    known = CacheStates()
-    return {name for name, entry in entries(plan).items() if known.state(entry) != "current"}
+    known = Caches()
+    return {name for name, entry in entries(plan).items() if known.entry_problem(entry)}
 
 
 EDITS: dict[str, Callable[[Path], object]] = {

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.dependencies.making import make
-from evaluation.dependencies.steps import COLLECT, SCORE
+from evaluation.flow.make import make
+from evaluation.flow.targets import COLLECT, SCORE
 from evaluation.settings.plan import StagePlan
 
 Installed = Callable[..., Path]

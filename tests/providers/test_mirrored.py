@@ -7,8 +7,8 @@ from typing import Any
 import datasets
 import pytest
 
-from evaluation.dependencies.caches import CacheEntry, CacheStates
 from evaluation.errors import SourceError
+from evaluation.flow.caches import CacheEntry, Caches
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.providers.adapters.contract import read_mirrors
 from evaluation.settings.plan import StagePlan
@@ -62,7 +62,8 @@ def test_a_mirror_that_a_provider_read_is_looked_at(
 
     def state(plan: StagePlan) -> str:
         folder = plan.cache_folder("tier5", "sums")
-        return CacheStates().state(CacheEntry(plan, "tier5", "sums", folder))
+        entry = CacheEntry(plan, "tier5", "sums", folder)
+        return "stale" if Caches().entry_problem(entry) else "current"
 
     parquet(tmp_path / "mirror/test.parquet")
     plan = planned(tmp_path / "mirror")

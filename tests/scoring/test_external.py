@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from evaluation.checkpoints.subjects import Subject, step_subject
-from evaluation.dependencies.making import make
-from evaluation.dependencies.steps import COLLECT, SCORE
+from evaluation.flow.make import make
+from evaluation.flow.targets import COLLECT, SCORE
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stage
 from tests.conftest import ROOT

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.dependencies.making import make
-from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ScoringError
+from evaluation.flow.make import make
+from evaluation.flow.targets import COLLECT, SCORE
 from evaluation.grading.by_hand import import_file, read_completions, verify_file
 from evaluation.prefill.caches import read_prompts
 from evaluation.records import record_path

@@ -9,10 +9,10 @@ import pytest
 from evaluation.checkpoints.subjects import bridge_subject, stage_steps, step_subject
 from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.config import Config, load_config, validate_config
-from evaluation.settings.effective import write_effective
 from evaluation.settings.planning import plan_stage, plan_stages
 from evaluation.settings.stage import Bridge
 from evaluation.settings.steps import step_of_folder
+from tests.settings.effective import write_effective
 
 STEPS = {
     "10": 10,

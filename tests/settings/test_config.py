@@ -1,7 +1,5 @@
 """Configuration: how a stage is resolved, what is kept, and where the order of keys is content."""
 
-import os
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +7,10 @@ import pytest
 import yaml
 
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.dependencies.places import place_of
-from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, key_of
 from evaluation.errors import ConfigError
+from evaluation.flow.keys import collect_key, score_key
 from evaluation.prefill.definitions import asked_definition, generation_definition, task_definition
-from evaluation.records import Record
-from evaluation.settings.config import load_config, validate_config
-from evaluation.settings.effective import write_effective
+from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stage, plan_stages
 from tests.settings.test_wrong_settings import suite_files
@@ -71,31 +66,6 @@ def test_tokenizer_and_length_of_the_training(tmp_path: Path, origin: str) -> No
     assert (plan.tokenizer.name, plan.sequence_length) == ("org/t", 4096)
 
 
-def test_the_effective_file_reads_back_as_the_same_configuration(tmp_path: Path) -> None:
-    raw = content(tmp_path, bridge={"stage": "stage1", "step": 20})
-    config = validate_config(raw, "mine.yaml")
-    path = write_effective(config)
-    assert load_config(path) == config
-    assert write_effective(config) == path
-
-
-def test_only_its_user_reads_the_effective_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = validate_config(content(tmp_path, command="score --token s3cret"), "mine.yaml")
-    before = os.umask(0o002)  # results that a group shares
-    try:
-        path = write_effective(config)
-        os.chmod(path, 0o664)  # as somebody else may have set it
-        assert write_effective(config) == path
-    finally:
-        os.umask(before)
-    assert [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)] == [0o600, 0o700]
-    assert stat.S_IMODE(path.parent.parent.stat().st_mode) == 0o775
-    monkeypatch.setattr(os, "getuid", lambda: 4242)  # another user has a file of the same settings
-    assert write_effective(config) != path
-
-
 FIRST, SECOND = {"a": "b", "b": "question"}, {"b": "question", "a": "b"}
 SEEN = {"kind": "pattern", "pattern": "x"}
 TASK = {"dataset": "a/b", "choices": "choices", "gold": "label", "context": "{{ a }}", "let": FIRST}
@@ -126,13 +96,13 @@ def suite(**changes: Any) -> dict[str, Any]:
 
 
 def keys(plan: StagePlan) -> dict[str, str]:
-    place = place_of(step_subject(plan, 5))
+    subject = step_subject(plan, 5)
     return {
         "questions": task_definition(plan, "quiz", ABOUT),
         "prompts": asked_definition(plan, "sums", ABOUT),
         "documents": generation_definition(plan, "sums", ABOUT),
-        "score": key_of(STEPS[SCORE], place, []),
-        "collect": key_of(STEPS[COLLECT], place, [Record(key="score")]),
+        "score": score_key(plan, subject, (), "", {}),
+        "collect": collect_key(subject, "score", None, {}),
     }
 
 

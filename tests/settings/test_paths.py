@@ -7,9 +7,10 @@ import yaml
 
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
-from evaluation.settings.effective import effective_path, write_effective
+from evaluation.settings.effective import effective_path
 from evaluation.settings.planning import plan_stage, stage_suite
 from evaluation.version import SUITES
+from tests.settings.effective import write_effective
 
 STAGE = {"checkpoints": "ckpts", "steps": [1], "suites": ["mine"]}
 CONTENT = {"results": "results", "cache": "cache", "sequence_length": 64, "stages": {"one": STAGE}}

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,16 +41,6 @@ def make_scoring_slow(world: World) -> None:
     well(world.evaluation("prefill", "--config", str(world.config)))
 
 
-def shared_jobs(checkpoints: int) -> dict[str, str]:
-    """The profile's lines for so many checkpoints a job, uncommented."""
-    lines = ('gres: "gpu:4"', "tasks_per_gpu: 0", "cpus_per_task: 32", "mem_mb: 256000")
-    return {
-        "# shared_scoring:": "shared_scoring:",
-        "#   checkpoints: 16": f"  checkpoints: {checkpoints}",
-        **{f"#   {line}": f"  {line}" for line in (*lines, "runtime: 120 * attempt")},
-    }
-
-
 @dataclass
 class Run:
     """Snakemake in a folder of its own; checkpoints and caches are the world's."""
@@ -73,6 +64,7 @@ class Run:
         content.update({"results": str(self.results), **self.settings})
         (self.folder / "config.yaml").write_text(yaml.safe_dump(content))
         shipped = (ROOT / "slurm_profile" / "config.yaml").read_text()
+        shipped = shipped.replace("# slurm-status-command", "slurm-status-command")
         for old, new in self.profile.items():
             assert old in shipped, f"the profile has no {old!r}"
             shipped = shipped.replace(old, new)
@@ -87,24 +79,18 @@ class Run:
         command += ["--configfile", "config.yaml", "--profile", "profile"]
         return [*command, *FAST_POLLS]
 
-    def start(self, *arguments: str, environment: dict[str, str] | None = None) -> None:
+    def start(self, *arguments: str) -> None:
         with open(self.folder / "snakemake.log", "ab") as log:
             self.process = subprocess.Popen(
                 self.command(*arguments), cwd=self.folder, stdout=log, stderr=log,
                 stdin=subprocess.DEVNULL, start_new_session=True,
-                env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
             )  # fmt: skip
 
-    def score(
-        self,
-        *options: str,
-        steps: tuple[int, ...] = (STEP,),
-        environment: dict[str, str] | None = None,
-    ) -> None:
+    def score(self, *options: str, steps: tuple[int, ...] = (STEP,)) -> None:
         """Starts scoring the given steps."""
         self.steps |= set(steps)
-        targets = [str(self.tier(step)) for step in steps]
-        self.start(*targets, *options, environment=environment)
+        self.start(*(str(self.tier(step)) for step in steps), *options)
 
     def wait(self, seconds: float = 400.0) -> int:
         assert self.process is not None
@@ -124,13 +110,15 @@ class Run:
 
     # --- its jobs -------------------------------------------------------------------------------
 
-    def jobs(self, step: int = STEP) -> dict[str, str]:
+    def jobs(self, step: int | str = STEP) -> dict[str, str]:
         """Slurm ids and states of all jobs of this folder that score a step, oldest first."""
         lines = slurm("squeue", "--states=all", "-h", "-S", "i", "-o", "%i|%T|%k|%Z").splitlines()
         found = {}
         for line in lines:
             job, state, comment, folder = line.split("|")
-            if folder == str(self.folder) and comment.endswith(f"_wildcards_step_{step}"):
+            if folder == str(self.folder) and re.search(
+                rf"rule_score_.*_{step}_[0-9a-f]{{16}}", comment
+            ):
                 found[job] = state
         return found
 

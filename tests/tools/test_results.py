@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation.reporting.status import stage_status, status_table
 from tests.bridge.folders import make_plans, write_side
 from tests.tables import cases
 from tests.tools.conftest import Command
@@ -69,20 +68,6 @@ def test_exit_codes_of_compare(
     ended = command("compare", f"{scored}/{a}", f"{scored}/{b}", *flags)
     ended.check(code)
     assert "tier3" in ended.out
-
-
-def test_a_folder_in_place_of_a_file_and_an_empty_table_are_damaged(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path)["first"]
-    write_side(plan.step_folder(100), plan, step=100)
-    (plan.step_folder(100) / TIER4).unlink()
-    (plan.step_folder(100) / TIER4).mkdir()
-    (plan.results / "summary.csv").write_bytes(b"")
-    found = stage_status(plan, (100,))
-    states = found["subjects"]["100"]["files"]
-    assert states == {"tier2": "done", "tier3": "done", "tier4": "damaged"}
-    assert found["files"]["summary.csv"] == "damaged"
-    assert not found["complete"]
-    assert "summary.csv: empty" in status_table({"first": found})
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
-"""The check before a stage's scoring jobs, and what Snakemake may not remove."""
+"""What stops a run before it costs anything, and what stops one checkpoint alone."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -33,62 +32,70 @@ def test_what_stops_every_job_stops_before_the_first(world: World) -> None:
     with world.restored():
         world.change_stage("stage1", suites=["asked"])
         world.change(generation={"engine": "vllm", "python": "nowhere/python"})
+        well(world.snakemake("prefill"))
         said = refused(world.snakemake("stage1"))
-        status = world.evaluation("status").stdout
-    assert "nowhere/python; install vLLM" in said
     assert "nowhere/python; install vLLM" in world.results("stage1/eval_logs/check.log").read_text()
     assert not world.results("stage1", "by_checkpoint").exists()
-    assert not world.results("scores").exists()
-    assert "What failed:\nstage1 check: faults in answers" in said
-    assert "no job of stage1 was submitted" in status
+    assert "What failed:\n  stage1: faults in answers" in said
 
 
-def test_an_objective_at_nothing_stops_before_anything_runs(world: World) -> None:
-    objective = {"tier": "tier2", "group": "nowhere", "want": "keep", "margin": 0.1}
+def test_caches_are_prefilled_by_their_own_call(world: World) -> None:
     with world.restored():
-        world.change_stage("stage1", objective=[objective])
-        for target in ("prefill", "stage1"):
-            said = refused(world.snakemake(target, "-n"))
-            assert "stages.stage1.objective.0: group: no group 'nowhere'" in said
+        world.change(sequence_length=32)
+        said = refused(world.snakemake("stage1", "-n"))
+    assert "is not prefilled; run: snakemake prefill" in said
 
 
-def test_a_step_that_is_not_asked_for_is_scored_only_if_it_is_there(world: World) -> None:
-    """As a target of its own: `steps` are 10 and 20."""
-    target = str(world.results("stage1/by_checkpoint/step_200/tier3_cf.json"))
-    absent = world.snakemake("-n", target).stdout
-    assert f"steps: {world.folder}/ckpts/stage1/200: no checkpoint there" in absent
-    checkpoints = world.folder / "ckpts/stage1"
-    shutil.copytree(checkpoints / "20", checkpoints / "200")
-    found = planned(world, target)
-    shutil.rmtree(checkpoints / "200")
-    assert found["score_stage1"] == 1
-
-
-def test_one_broken_checkpoint_is_named_and_the_others_are_scored(world: World) -> None:
-    """It is checked again with the next run, and once all is scored not any more."""
+def test_one_broken_checkpoint_of_a_list_is_named_and_the_others_are_scored(world: World) -> None:
     weight = world.weight("stage1/10", "o_proj")
     whole = weight.read_bytes()
     weight.write_bytes(whole[:-50])
-    done = world.snakemake("stage1", "--keep-going")
-    assert done.returncode == 1
-    assert re.search(r"check_stage1: checkpoints: .*ends early", done.stderr)
+    said = refused(world.snakemake("stage1"))
+    assert re.search("What failed:\n  stage1 step 10: .*ends early", said)
     assert world.results("stage1/by_checkpoint/step_20/tier3_cf.json").is_file()
     assert not world.results("stage1/by_checkpoint/step_10/tier3_cf.json").exists()
+    assert planned(world, "stage1") == {"report_of_stage": 1, "stage1": 1}
+    assert planned(world, "stage1", "--forcerun", "score")["score"] == 1
     weight.write_bytes(whole)
     again = planned(world, "stage1")
-    assert (again["check_stage1"], again["score_stage1"]) == (1, 1)
+    assert (again["check"], again["score"], again["collect"]) == (1, 1, 1)
     well(world.snakemake("stage1"))
-    assert planned(world, "stage1") == {}
-    assert not list(world.folder.glob(".snakemake/checked/*/*"))
+    assert planned(world, "stage1") == {"report_of_stage": 1, "stage1": 1}
 
 
-def test_no_rule_removes_a_file_that_others_may_read(tmp_path: Path) -> None:
-    """Snakemake removes an output before its job, and after one that failed, unless it is updated."""
+def test_one_of_all_is_left_out_until_it_is_complete(world: World) -> None:
+    with world.restored():
+        world.change_stage("stage1", steps="all")
+        world.weight("stage1/10", "o_proj").touch()
+        weight = world.weight("stage1/20", "o_proj")
+        whole = weight.read_bytes()
+        weight.write_bytes(whole[:-50])
+        done = world.snakemake("stage1", "-n")
+        weight.write_bytes(whole)
+    assert "stages.stage1: left out until it is complete: " in done.stderr
+    assert "scored/10-" in done.stdout
+    assert "scored/20-" not in done.stdout
+
+
+def test_a_checkpoint_that_is_not_there_is_one_sentence(world: World) -> None:
+    with world.restored():
+        world.change_stage("stage1", steps=[10, 20, 200])
+        said = refused(world.snakemake("-n", "stage1"))
+    assert f"stages.stage1.steps: {world.folder}/ckpts/stage1/200: no checkpoint there" in said
+
+
+def test_two_runs_do_not_share_results(world: World) -> None:
+    lock = world.results(".made", "lock.json")
+    lock.write_text('{"host": "elsewhere", "process": 1, "started": "1"}')
+    said = refused(world.snakemake("stage1"))
+    lock.unlink()
+    assert "another run (process 1 on elsewhere) works on these results" in said
+    assert f"or delete {lock}" in said
+
+
+def test_reading_the_rules_changes_no_file(tmp_path: Path) -> None:
     paper = Paper(tmp_path / "paper", {"one": {}, "two": {"bridge": {"stage": "one"}}})
-    done = paper.snakemake("-n", "--verbose", "--forceall", "all", "prefill")
-    outputs = [line for line in done.stdout.splitlines() if line.startswith("    output: ")]
-    files = [file for line in outputs for file in line.removeprefix("    output: ").split(", ")]
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(files) > 40, done.stdout
-    own = [file for file in files if file.startswith(".snakemake/checked/")]
-    assert {file for file in files if not file.endswith(" (update)")} == set(own)
+    before = {path for path in paper.folder.rglob("*") if ".snakemake" not in path.parts}
+    for arguments in (["prefill", "-n"], ["--lint"], ["all", "-n"]):
+        paper.snakemake(*arguments)
+    assert {path for path in paper.folder.rglob("*") if ".snakemake" not in path.parts} == before

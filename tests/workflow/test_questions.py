@@ -12,11 +12,10 @@ import yaml
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evaluation.checkpoints.subjects import Subject, step_subject
-from evaluation.dependencies.inputs import score_inputs
-from evaluation.dependencies.making import make
-from evaluation.dependencies.places import place_of
-from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import CacheError
+from evaluation.flow.caches import Caches
+from evaluation.flow.make import make
+from evaluation.flow.targets import COLLECT, SCORE
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.results.read import read_results
 from evaluation.scoring.job import StageData, read_stage_data
@@ -50,7 +49,7 @@ def test_a_command_may_read_all_of_a_cache(world: World) -> None:
         subject = subject_of(world, {"tasks": {"quiz": {**QUIZ, "gold": gold}}})
         stage = subject.plan.stage.model_copy(update={"command": "true"})
         subject = replace(subject, plan=replace(subject.plan, stage=stage))
-        found.append(score_inputs(place_of(subject))["caches"])
+        found.append(Caches().asked(subject.plan))
     assert found[0] != found[1]
 
 

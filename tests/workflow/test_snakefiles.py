@@ -18,19 +18,22 @@ from tests.workflow.world import build_world
 
 def planned(done: subprocess.CompletedProcess[str]) -> list[str]:
     """The jobs and their files, without times."""
-    lines = re.sub(r"(\.snakemake/checked/)[\w-]+", r"\1run", well(done).stdout).splitlines()
+    lines = re.sub(r"(shown-)[\w-]+", r"\1run", done.stdout).splitlines()
     return sorted(line for line in lines if line.startswith(("rule", "localrule", "    output:")))
 
 
 def test_the_same_jobs_by_default_and_by_name(tmp_path: Path) -> None:
     paper = Paper(tmp_path / "paper", {"one": {}, "two": {"bridge": {"stage": "one"}}})
-    for targets in ([], ["two"], ["prefill"]):
-        inner, outer = (
-            paper.snakemake(*targets, "-n", "--verbose", snakefile=file)
-            for file in ("workflow/Snakefile", "Snakefile")
-        )
-        assert planned(inner) == planned(outer) != []
-    assert "rule score_one" not in outer.stdout  # of the last, prefill
+    inner, outer = (
+        paper.snakemake("prefill", "-n", snakefile=file)
+        for file in ("workflow/Snakefile", "Snakefile")
+    )
+    assert planned(inner) == planned(outer) != []
+    said = [
+        refused(paper.snakemake("-n", snakefile=f)) for f in ("workflow/Snakefile", "Snakefile")
+    ]
+    assert "run: snakemake prefill" in said[0]
+    assert "run: snakemake prefill" in said[1]
 
 
 HEAVY = ("torch", "transformers", "datasets")
@@ -57,7 +60,7 @@ def test_the_guard_works(guarded: dict[str, str]) -> None:
 GOOD = "your workflow is in a good condition"
 USAGE = "usage: python -m evaluation"
 LIGHT = [
-    ("snakemake -n prefill", "prefill_slice"),
+    ("snakemake -n prefill", "prefill_caches"),
     ("snakemake --lint", GOOD),
     ("snakemake --lint -s workflow/Snakefile", GOOD),
     ("evaluation --help", USAGE),
@@ -72,10 +75,9 @@ def test_without_them(guarded: dict[str, str], command: str, expected: str) -> N
     assert expected in done.stdout + done.stderr
 
 
-def test_a_missing_checkpoint_stops_the_dry_run_in_one_sentence(guarded: dict[str, str]) -> None:
+def test_missing_caches_stop_the_dry_run_in_one_sentence(guarded: dict[str, str]) -> None:
     said = refused(run(["snakemake", "-n", "stage1"], guarded))
-    assert "ckpts/stage1/2000: no checkpoint there" in said
-    assert "`watch` scores the others now" in said
+    assert "run: snakemake prefill" in said
 
 
 def test_all_checkpoints_of_a_folder(tmp_path: Path) -> None:
@@ -92,8 +94,8 @@ def test_all_checkpoints_of_a_folder(tmp_path: Path) -> None:
     assert (results / "report.html").is_file()
     for step in (10, 20):
         assert (results / "by_checkpoint" / f"step_{step}" / "tier3_cf.json").is_file()
-    log = (results / "eval_logs" / "slurm" / "my_run_step_10.log").read_text()
-    line = log.splitlines()[0]  # the whole command, which runs in an empty environment
-    assert line.endswith("-m evaluation score --scores-only --stage my_run --step 10")
+    (log,) = (results / "eval_logs" / "score").glob("10-*.log")
+    line = log.read_text().splitlines()[0]  # the whole command, which runs in an empty environment
+    assert " -m evaluation score --stage my_run --step 10 --planned " in line
     assert shlex.split(line)[0] == "cd"
     well(run_shell(f"env -i PATH=/usr/bin:/bin bash -c {shlex.quote(line)}", Path("/")))

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from evaluation.checkpoints.subjects import Subject, step_subject
-from evaluation.dependencies.making import make
-from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import CacheError, EvaluationError, ScoringError
+from evaluation.flow.make import make
+from evaluation.flow.targets import COLLECT, SCORE, Targets
 from evaluation.grading import by_hand
 from evaluation.grading.by_hand import verify_file
 from evaluation.grading.completions import (
@@ -116,7 +115,7 @@ def test_a_task_that_was_edited_is_to_be_prefilled_first(plan: StagePlan, world:
         judge(edited, "a", "a", "a")
 
 
-@pytest.mark.parametrize(("text", "said"), cases("workflow/names", "completions"))
+@pytest.mark.parametrize(("text", "said"), cases("workflow/completions", "completions"))
 def test_a_file_that_is_wrong_is_told_before_anything_is_judged(
     plan: StagePlan, text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,10 +140,10 @@ def answered(world: World) -> Subject:
     return subject
 
 
-def under(world: World, **edit: Any) -> tuple[Subject, Outdated]:
+def under(world: World, **edit: Any) -> Subject:
     """The same under other limits."""
     world.change(verification={"workers": 1, **edit})
-    return step_subject(world.plans["stage2"], 5), Outdated(world.plans)
+    return step_subject(world.plans["stage2"], 5)
 
 
 LIMITS: dict[str, tuple[dict[str, Any], bool, bool]] = {
@@ -164,8 +163,9 @@ def test_limits_decide_verdicts_and_nothing_else(
     assert make(COLLECT, answered(world)).error is None
     first = len(asked)
     assert first > 0
-    subject, outdated = under(world, **edit)
-    assert (outdated(SCORE, subject), outdated(COLLECT, subject)) == (False, is_outdated)
+    subject, targets = under(world, **edit), Targets()
+    assert targets.score(subject).record is not None
+    assert (targets.collect(subject).record is None) == is_outdated
     for _ in range(2):
         assert make(COLLECT, subject).error is None
         assert len(asked) - first == (first if is_judged else 0)
@@ -173,11 +173,11 @@ def test_limits_decide_verdicts_and_nothing_else(
 
 def test_checks_of_probes_are_verified_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = _counted(monkeypatch, enough=2.0)
-    subject, _ = under(world, seconds=1.0)
+    subject = under(world, seconds=1.0)
     assert make(SCORE, subject).error is None
     assert "no_chat_artifacts of colour: too late" in str(make(COLLECT, subject).error)
-    subject, outdated = under(world, seconds=2.0)
-    assert outdated(COLLECT, subject)
+    subject = under(world, seconds=2.0)
+    assert Targets().collect(subject).record is None
     for _ in range(2):
         assert make(COLLECT, subject).error is None
         assert asked == [1.0, 2.0]

@@ -1,7 +1,6 @@
 """Tier5 from prefill to deltas in a tiny world: what is generated and what is verified."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ import pytest
 
 from evaluation.bridge.write import write_deltas
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
-from evaluation.dependencies.caches import tier_entries
-from evaluation.dependencies.making import make
-from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import CacheError, ConfigError, SourceError
 from evaluation.files import temporary_path
-from evaluation.prefill.entries import read_meta
+from evaluation.flow.caches import tier_entries
+from evaluation.flow.make import make
+from evaluation.flow.targets import COLLECT, SCORE
 from tests.results.page import undescribed
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 

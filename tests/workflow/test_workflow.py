@@ -3,16 +3,12 @@
 import json
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from evaluation.errors import ResultsError
-from evaluation.results.read import read_tier
-from tests.bridge.folders import edit_json
 from tests.histories.warm import run_python, well
 from tests.results.page import undescribed
-from tests.workflow.world import World, build_world, jobs, stored_scores
+from tests.workflow.world import World, build_world, jobs
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +54,8 @@ def test_the_report_holds_pages_and_figures(world: World, snakefile: str) -> Non
     page = world.folder / "report.html"
     well(world.snakemake("--report", str(page), snakefile=snakefile))
     text = page.read_text()
-    for name in ("stage2/report.html", "tier4_forest.svg", "tier2_curves.svg", "summary.csv"):
+    for name in ("stage2/report.html", "summary.csv", "all stages"):
         assert name in text
-    for shown in ("values over steps", "deltas against the bridge", "all stages"):
-        assert shown in text
     assert world.results("stage2", "figures", "tier3_forest.svg").is_file()
     assert not world.results("stage1", "figures", "tier3_forest.svg").exists()
 
@@ -73,16 +67,18 @@ def test_status_tells_what_an_edit_made_outdated(world: World) -> None:
         done = world.evaluation("status", "--json")
     assert done.returncode == 1
     for entry in json.loads(done.stdout)["stages"].values():
-        states = [entry["files"], *(subject["files"] for subject in entry["subjects"].values())]
-        assert {"tier2": "outdated"}.items() <= states[1].items()
+        states = {one[step] for one in entry["subjects"].values() for step in ("score", "collect")}
+        assert states == {"outdated"}
         assert not entry["complete"]
 
 
-def test_new_times_of_data_start_no_score(world: World) -> None:
-    for folder in ("data", "tokenizer"):
-        for path in (world.folder / folder).rglob("*.*"):
-            path.touch()
-    assert not any(rule.startswith("score") for rule in jobs(well(world.snakemake("-n"))))
+def test_a_second_call_makes_the_report_alone_and_changes_nothing(world: World) -> None:
+    before = {path: path.read_bytes() for path in world.results().rglob("*.*") if path.is_file()}
+    done = well(world.snakemake())
+    assert jobs(done) == {"report", "all"}
+    changed = {path.name for path, content in before.items() if content != path.read_bytes()}
+    assert changed <= {"report.log"}
+    assert not world.results(".made", "lock.json").exists()
 
 
 def test_one_file_is_a_target(world: World) -> None:
@@ -93,26 +89,8 @@ def test_one_file_is_a_target(world: World) -> None:
     assert target.read_bytes() == before
 
 
-def test_results_of_earlier_versions_are_collected_again_and_not_scored(world: World) -> None:
-    target = world.results("stage2", "by_checkpoint", "step_5", "tier3_cf.json")
-    path = target.with_name("tier3_cf_units.parquet")
-    before = pq.read_table(path)
-    for record in world.results().rglob(".made/collect.json"):
-        edit_json(record, key="of an earlier version")
-        for units in record.parents[1].glob("*_units.parquet"):
-            units.unlink()
-    with pytest.raises(ResultsError, match=r"no such file; collect .* -m evaluation collect"):
-        read_tier(target.parent, "tier3")
-    scores = stored_scores(world.results())
-    rules = jobs(well(world.snakemake()))
-    assert any(rule.startswith("collect") for rule in rules)
-    assert not {rule for rule in rules if rule.startswith(("score", "prefill"))}
-    assert stored_scores(world.results()) == scores
-    assert pq.read_table(path).equals(before)
-
-
 STEP_5 = "--stage stage2 --step 5"
-WITHOUT_MODEL = [f"collect {STEP_5}", "report", "status"]
+WITHOUT_MODEL = [f"collect {STEP_5}", "report --stage stage2", "status"]
 
 
 @pytest.mark.parametrize("command", WITHOUT_MODEL)
@@ -159,8 +137,8 @@ def test_the_bridge_is_scored_at_the_stage_s_length_and_the_difference_is_stated
         "trained on sequences of 128 tokens, the bridge on 64",
         "positions by rope_theta 500,000, those of the bridge by rope_theta 10,000",
     ]
-    log = longer.results("stage2", "eval_logs", "slurm", "stage2_bridge.log").read_text()
-    assert "as stage2's bridge it is scored on 128" in log
+    (log,) = longer.results("stage2", "eval_logs", "score").glob("bridge-*.log")
+    assert "as stage2's bridge it is scored on 128" in log.read_text()
 
 
 def test_a_step_trained_on_shorter_sequences_is_refused(longer: World) -> None:

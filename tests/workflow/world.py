@@ -153,14 +153,9 @@ class World:
         return run_python(command, self.folder, EVALUATION_CONFIG=str(self.config))
 
 
-REPORTS = {"all", "front_page", "report_stage1", "report_stage2", "stage1", "stage2"}
-"""Rules that every run goes through."""
-
-
 def jobs(done: subprocess.CompletedProcess[str]) -> set[str]:
     """Names of the rules that a run went through."""
-    lines = (done.stdout + done.stderr).splitlines()
-    return {line.split()[1].rstrip(":") for line in lines if re.match(r"\d\d:\d\d:\d\d \w", line)}
+    return set(re.findall(r"(?m)^(?:local)?rule (\w+):$", done.stdout + done.stderr))
 
 
 def stored_scores(results: Path) -> dict[str, str]:

@@ -1,55 +1,77 @@
 # Checks, before a GPU is requested and within seconds, for faults that would stop every job of a stage.
-# Runs only if a checkpoint of the stage is to be scored.
-for _plan in PLANS.values():
-
-    rule:
-        name:
-            f"check_{_plan.name}"
-        input:
-            prefilled(_plan),
-        output:
-            temp(INPUTS.checked(_plan)),
-        log:
-            str(_plan.check_log),
-        localrule: True
-        conda:
-            "../envs/evaluation.yaml"
-        params:
-            stage=_plan.name,
-        shell:
-            job(
-                "evaluation doctor --gate --stage {params.stage} > {log:q} 2>&1 && touch {output:q}"
-            )
+rule check:
+    output:
+        temp("{results}/.made/checked"),
+    log:
+        "{results}/eval_logs/check.log",
+    localrule: True
+    conda:
+        "../envs/evaluation.yaml"
+    params:
+        stage=lambda w: RUN.by_results[w.results].name,
+    shell:
+        job(
+            "evaluation doctor --gate --stage {params.stage} > {log:q} 2>&1 && touch {output:q}"
+        )
 
 
-# An offline job loads each of its checkpoints once and scores all tiers into the store; the rule `collect`
-# makes the tier files from it. Each stage has its own rules, so that a profile can set their resources.
-for _rule in score_rules(INPUTS, checkpoints_per_job):
+# An offline job loads each of its checkpoints once and scores all tiers into the store. Each checkpoint gets
+# a record of its own, `.made/score-<key>.json` in the folder of its results.
+rule score:
+    input:
+        "{results}/.made/checked",
+        lambda w: RUN.scored_before(w.results, w.batch),
+    output:
+        temp("{results}/.made/scored/{batch}-{key}"),
+    log:
+        "{results}/eval_logs/score/{batch}-{key}.log",
+    benchmark:
+        "{results}/eval_logs/score/{batch}-{key}.benchmark.jsonl"
+    conda:
+        "../envs/evaluation.yaml"
+    threads: 8
+    params:
+        stage=lambda w: RUN.by_results[w.results].name,
+        which=lambda w: steps_option(w.batch),
+    shell:
+        job(
+            "{{ evaluation score --stage {params.stage} {params.which} --planned {wildcards.key}"
+            " > {log:q} 2>&1 || recorded $?; }} && touch {output:q}"
+        )
 
-    rule:
-        name:
-            _rule.name
-        input:
-            _rule.input,
-        output:
-            [made(folder, "score") for folder in _rule.folders],
-        log:
-            f"{_rule.plan.results}/eval_logs/slurm/{_rule.log}.log",
-        benchmark:
-            f"{_rule.plan.results}/eval_logs/slurm/{_rule.log}.benchmark.jsonl"
-        wildcard_constraints:
-            checkpoint=_rule.checkpoint,
-        conda:
-            "../envs/evaluation.yaml"
-        threads: 8
-        params:
-            stage=_rule.plan.name,
-            which=_rule.which,
-        shell:
-            job(
-                "evaluation score --scores-only --stage {params.stage} {params.which} > {log:q} 2>&1"
-                " || recorded $?"
-            )
 
-    if _rule.is_shared:
-        set_resources(_rule.name, resources_of(f"score_{_rule.plan.name}"))
+# Makes the tier files of a checkpoint from its stored scores, and verifies generated answers: without GPU.
+rule collect:
+    input:
+        lambda w: RUN.scored(w.results, w.place),
+    output:
+        "{results}/{place}/.made/collect-{key}.json",
+    log:
+        "{results}/eval_logs/collect/{place}-{key}.log",
+    localrule: not RUN.verifies
+    conda:
+        "../envs/evaluation.yaml"
+    threads: 8 if RUN.verifies else 1
+    params:
+        stage=lambda w: RUN.by_results[w.results].name,
+        which=lambda w: place_option(w.place),
+    shell:
+        job(
+            "evaluation collect --stage {params.stage} {params.which} --planned {wildcards.key}"
+            " > {log:q} 2>&1 || recorded $?"
+        )
+
+
+# A single file of a checkpoint's results as a target; prints why it cannot be made.
+rule file:
+    input:
+        lambda w: RUN.result(w.results, w.place),
+    output:
+        update("{results}/{place}/{file}"),
+    log:
+        "{results}/eval_logs/file/{place}/{file}.log",
+    localrule: True
+    conda:
+        "../envs/evaluation.yaml"
+    shell:
+        job("evaluation expect {output:q} > {log:q} 2>&1")

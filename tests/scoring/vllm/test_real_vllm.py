@@ -12,9 +12,9 @@ import yaml
 
 from demo.nanotron_writer import import_hf
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.dependencies.making import make
-from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ScoringError
+from evaluation.flow.make import make
+from evaluation.flow.targets import COLLECT, SCORE
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.results.read import read_results
 from evaluation.settings.config import load_config

@@ -11,9 +11,9 @@ import pytest
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.dependencies.making import make
-from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ScoringError
+from evaluation.flow.make import make
+from evaluation.flow.targets import COLLECT, SCORE
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
 from evaluation.store import ScoreStore

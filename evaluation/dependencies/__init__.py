@@ -1,1 +1,0 @@
-"""The dependencies of each output of the workflow, described once as a key."""

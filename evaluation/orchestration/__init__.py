@@ -1,1 +1,0 @@
-"""What talks to Snakemake and Slurm: a run's configuration, its jobs, what it ends with."""

@@ -1,0 +1,155 @@
+"""Records, the lock, the watcher and Slurm's commands; `tests/histories` judges the whole."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.checkpoints.subjects import step_subject
+from evaluation.errors import EvaluationError, OutputError
+from evaluation.flow import slurm, watch
+from evaluation.flow.lock import ResultsLock
+from evaluation.flow.targets import COLLECT, SCORE, Targets, batches
+from evaluation.flow.watch import Watched
+from evaluation.records import read_record, record_path, records_of, write_record
+from tests.conftest import ROOT
+from tests.histories.warm import well
+from tests.workflow.world import World
+
+
+def test_a_finished_step_removes_its_older_records(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("content")
+    for name in ("a", "b", "b-2"):
+        write_record(tmp_path, SCORE, name[0], [tmp_path / "out"], name=name)
+        write_record(tmp_path, COLLECT, "other")
+        assert list(records_of(tmp_path, SCORE)) == [name]
+    record_path(tmp_path, SCORE, "b-2").write_text("{")
+    assert read_record(tmp_path, SCORE) is None
+
+
+@pytest.fixture
+def scored(prefilled_world: World, tmp_path: Path) -> World:
+    """A step of stage 1 with scores and results of its own."""
+    world = World(tmp_path)
+    world.config.write_text(prefilled_world.config.read_text())
+    world.change(results=str(world.results()))
+    well(world.evaluation("score", "--stage", "stage1", "--step", "10"))
+    return world
+
+
+def test_targets_of_what_is_made_damaged_touched_and_graded_otherwise(scored: World) -> None:
+    subject = step_subject(scored.plans["stage1"], 10)
+    score, collect = Targets().score(subject), Targets().collect(subject)
+    assert (score.record is None, collect.record is None) == (False, False)
+    results = subject.folder / "tier3_cf.json"
+    content = results.read_bytes()
+    results.touch()
+    assert Targets().collect(subject).record is not None
+    results.write_bytes(content + b"\n")
+    again = Targets().collect(subject)
+    assert (again.record, again.name) == (None, f"{collect.key}-2")
+    results.write_bytes(content)
+    assert Targets().collect(subject).name == collect.name
+    write_record(subject.folder, SCORE, score.key, error="the GPU of a toaster")
+    assert Targets().collect(subject).record is None  # of other scores under the same key
+    (batch, *_) = batches(Targets(), [subject], 4)
+    assert (batch.name, batch.key) == ("10", score.name)  # `--forcerun score` tries it again
+
+
+def test_the_lock_names_its_holder_and_is_taken_over_from_the_dead(tmp_path: Path) -> None:
+    lock = ResultsLock(tmp_path)
+    lock.take()
+    with pytest.raises(OutputError, match=f"process {os.getpid()} on .* works on these results"):
+        ResultsLock(tmp_path).take()
+    lock.release()
+    assert not lock.path.exists()
+    take = "from evaluation.flow.lock import *; ResultsLock(Path(sys.argv[1])).take()"
+    subprocess.run([sys.executable, "-c", f"import sys; {take}", tmp_path], cwd=ROOT, check=True)
+    lock.take()  # that process has ended
+
+
+@pytest.fixture
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand-ins for Slurm's commands, which tell of a job of ours here and two others, and log."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    jobs = [
+        f"1|{slurm.PREFIX}_x|{tmp_path}",
+        f"2|{slurm.PREFIX}_y|/elsewhere",
+        f"3|train|{tmp_path}",
+    ]
+    (tmp_path / "jobs").write_text("".join(f"{job}\n" for job in jobs))
+    squeue = "[ -e gone ] || cat jobs\n"
+    for name, does in (("squeue", squeue), ("scancel", "touch gone\n"), ("scontrol", "")):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $@" >> calls\n{does}')
+        (tmp_path / name).chmod(0o755)
+    return tmp_path / "calls"
+
+
+def test_orphans_are_jobs_of_ours_in_this_folder(queue: Path) -> None:
+    slurm.end_orphans()
+    assert "scancel 1\n" in queue.read_text()
+    (queue.parent / "gone").unlink()
+    (queue.parent / "squeue").write_text("#!/bin/sh\necho the controller is away >&2\nexit 1\n")
+    with pytest.raises(EvaluationError, match=r"the controller is away.*start again when `squeue`"):
+        slurm.end_orphans()
+
+
+def test_stuck_jobs_are_put_back_into_the_queue(
+    queue: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sleep(seconds: float) -> None:
+        if "scontrol" in (queue.read_text() if queue.exists() else ""):
+            raise SystemExit
+
+    monkeypatch.setattr(slurm.time, "sleep", sleep)
+    with pytest.raises(SystemExit):
+        slurm._requeue_for_ever()
+    assert "--states=PREEMPTED,NODE_FAIL" in queue.read_text()
+    assert "scontrol requeue 1\n" in queue.read_text()
+
+
+def test_the_watcher_starts_snakemake_for_what_is_ready(
+    scored: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a list whose last step is not saved yet; it ends when a step has come that was waited for."""
+    scored.change_stage("stage1", steps=[10, 20, 30])
+    calls: list[Any] = []
+
+    def snakemake(watched: Watched) -> int:
+        calls.append(watched.arguments)
+        return well(scored.evaluation("score", "--stage", "stage1", "--step", "20")).returncode
+
+    monkeypatch.setattr(watch, "_snakemake", snakemake)
+    how = {
+        "config": scored.config,
+        "stage": "stage1",
+        "arguments": ["--cores", "1"],
+        "interval": 9.0,
+    }
+    assert watch.watch(Watched(**how, until_step=20), sleep=pytest.fail) == 0
+    assert calls == [["--cores", "1"]]
+    assert watch.watch(Watched(**how, once=True), sleep=pytest.fail) == 0  # step 30 is not there
+    assert len(calls) == 1
+
+
+def test_no_private_part_of_snakemake_is_used() -> None:
+    """Of the workflow object, only which files the configuration came from."""
+    texts = [*ROOT.glob("workflow/**/*.smk"), *ROOT.glob("evaluation/flow/*.py")]
+    texts += [ROOT / "Snakefile", ROOT / "workflow/Snakefile"]
+    used = {
+        one for path in texts for one in re.findall(r"(?<![/\w])workflow\.(\w+)", path.read_text())
+    }
+    assert used <= {"configfiles"}
+    imported = {
+        line for path in texts for line in path.read_text().splitlines() if "snakemake" in line
+    }
+    imports = {line.strip() for line in imported if re.match(r"\s*(from|import) ", line)}
+    assert imports == {
+        "from snakemake.utils import min_version",
+        "from snakemake.exceptions import WorkflowError",
+    }
