@@ -147,14 +147,6 @@ def near_path(path: Path, is_kind: Callable[[Path], bool] = Path.exists) -> str:
     return ""
 
 
-def time_in_words(seconds: float) -> str:
-    """Return a duration in its largest fitting unit, such as `15 min`."""
-    for size, unit in ((3600.0, "h"), (60.0, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.2g} {unit}"
-    return f"{seconds:.2g} s"
-
-
 def printable(text: str) -> str:
     """Return text whose unprintable characters, such as control characters, are escaped as in Python."""
     return "".join(

@@ -34,13 +34,6 @@ def commit_of(path: Path) -> str | None:
     return _last_commit(folder, this, this)
 
 
-def code_commit(root: Path = ROOT) -> str | None:
-    """Return the commit of the checked-out code in the form of `commit_of`; None for an installed package."""
-    if not _git(root, "ls-files", "--", "evaluation/version.py"):
-        return None
-    return _last_commit(root, (), ("--", "evaluation", "workflow"))
-
-
 def _last_commit(folder: Path, of: Sequence[str], changed: Sequence[str]) -> str | None:
     known = _git(folder, "log", "-1", "--abbrev=12", "--format=%h of %cs", *of)
     is_modified = known and _git(folder, "status", "--porcelain", *changed)

@@ -1,6 +1,7 @@
 """Tier5 from prefill to deltas in a tiny world: what is generated and what is verified."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from evaluation.files import temporary_path
 from evaluation.flow.caches import tier_entries
 from evaluation.flow.make import make
 from evaluation.flow.targets import COLLECT, SCORE
+from evaluation.prefill.entries import read_meta
 from tests.results.page import undescribed
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
