@@ -89,6 +89,7 @@ def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, An
     overall = {
         metric.key: metric.mean([values[metric.key] for values in slices.values()])
         for metric in tier.metrics
+        if all(values[metric.key] is not None for values in slices.values())
     }
     counts = add_up(item["items"] for item in slices.values())
     return TierFiles({"overall": overall, "slices": slices}, units, spent, counts)

@@ -121,7 +121,7 @@ class SliceEntry(ItemEntry):
         tier = TIERS["tier2"]
         found = self._stored(tier.metrics)
         if tier.shown not in found:
-            return {}
+            return found
         return {tier.headline: tier.metric(tier.shown).unlinked(found[tier.shown]), **found}
 
     @property
