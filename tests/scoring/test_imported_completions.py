@@ -13,7 +13,7 @@ from evaluation.flow.make import make
 from evaluation.flow.targets import COLLECT, SCORE
 from evaluation.grading.by_hand import import_file, read_completions, verify_file
 from evaluation.prefill.caches import read_prompts
-from evaluation.records import record_path
+from evaluation.records import read_record
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
@@ -91,7 +91,7 @@ def test_they_are_used_as_the_checkpoints_own(
     path = write(tmp_path / "samples.jsonl", own, given)
 
     import_file(plans, subject, "sums", path, "other 1.2")
-    assert not record_path(subject.folder, SCORE).exists()
+    assert read_record(subject.folder, SCORE) is None
     with monkeypatch.context() as patch:
         patch.setattr("evaluation.scoring.completions.completion_table", None)
         entry = scored(plan)  # nothing is generated

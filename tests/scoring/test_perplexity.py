@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.dependencies.making import make
-from evaluation.dependencies.steps import COLLECT, SCORE
+from evaluation.flow.make import make
+from evaluation.flow.targets import COLLECT, SCORE
 from evaluation.metrics.positions import bin_starts
 from evaluation.prefill.caches import SliceCache
 from evaluation.results.read import read_results
