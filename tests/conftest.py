@@ -23,7 +23,6 @@ LONG = (
     "tests/bridge/test_decisions.py::test_no_change[6]",
     "tests/bridge/test_decisions.py::test_steps_that_fall_short_of_different_objectives",
     "tests/checkpoints/test_real_nanotron.py",
-    "tests/histories/test_killed.py::test_verification",
     "tests/reporting/test_design_case.py",
     "tests/scoring/vllm/test_real_vllm.py",
     "tests/slurm/test_faults.py",
