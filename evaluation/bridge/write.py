@@ -14,10 +14,8 @@ from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.recommendation import no_step, recommend
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
 from evaluation.errors import BridgeError, ResultsError
-from evaluation.results.columns import write_csv
 from evaluation.results.delta_notes import warnings_in_words
-from evaluation.results.delta_rows import DELTA_COLUMNS
-from evaluation.results.deltas_file import DELTAS, STAGE_TABLE, StageDeltas, StepDeltas
+from evaluation.results.deltas_file import DELTAS, StepDeltas
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
@@ -75,9 +73,9 @@ def write_stage(
     awaited: Sequence[int] = (),
     failed: Sequence[str] = (),
 ) -> None:
-    """Write a stage's deltas in long form and its recommendation, from the steps' files.
+    """Write a stage's recommendation, with the verdicts on all steps, from the steps' files.
 
-    Steps whose file is missing or damaged are logged and named in both. As long as steps are
+    Steps whose file is missing or damaged are logged and named. As long as steps are
     awaited or left out, the recommendation is provisional.
 
     Args:
@@ -94,10 +92,8 @@ def write_stage(
             left_out.append(f"{plan.label(step)}: {error}")
     to_come = sorted({*awaited, *steps} - contents.keys())
     outlook = {"left_out": left_out, "provisional": bool(to_come), "awaited": to_come}
-    rows = [row.model_dump() for content in contents.values() for row in content.deltas]
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     advice, judged = _advice(plan, paths, len(to_come))
-    about = {"stage": plan.name, "protocol": protocol.BRIDGE, **outlook}
     verdicts = [
         {
             "step": step,
@@ -107,11 +103,8 @@ def write_stage(
         }
         for step, content in contents.items()
     ]
-    notes = warnings_in_words(contents)
-    write_csv(plan.results / STAGE_TABLE, DELTA_COLUMNS, rows)
-    stage = {**about, "notes": notes, "verdicts": verdicts, "deltas": rows}
-    write_model(plan.results / DELTAS, StageDeltas, stage)
-    write_model(plan.results / RECOMMENDATION, Recommendation, {**advice, **outlook})
+    said = {"notes": warnings_in_words(contents), "verdicts": verdicts}
+    write_model(plan.results / RECOMMENDATION, Recommendation, {**advice, **outlook, **said})
 
 
 def _advice(

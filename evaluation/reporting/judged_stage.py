@@ -10,7 +10,7 @@ import pandas as pd
 
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.errors import ResultsError, first_few
-from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
+from evaluation.results.deltas_file import DELTAS, StepDeltas
 from evaluation.results.files import StageFile
 from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.results.stage_files import QUALITY, RECOMMENDATION, Recommendation, TaskQuality
@@ -51,8 +51,7 @@ class JudgedStage:
     @cached_property
     def objectives(self) -> tuple[ObjectiveRow, ...]:
         """The verdicts on the chosen step: the stage's, corrected for the choice among steps, or its own."""
-        path = self.plan.results / DELTAS
-        stage = StageDeltas.read(path).verdicts if self.deltas and path.exists() else ()
+        stage = self.recommendation.verdicts if self.recommendation else ()
         verdicts = [*stage, *self.deltas.values()]
         return next((one.objectives for one in verdicts if one.step == self.chosen), ())
 

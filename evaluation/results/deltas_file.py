@@ -1,9 +1,4 @@
-"""Typed models of the `bridge_deltas` files: a step's and a stage's deltas and verdicts.
-
-<step>/bridge_deltas.json     deltas in long form, one verdict for each objective, the step's verdict
-<stage>/bridge_deltas.csv     the deltas of all steps
-<stage>/bridge_deltas.json    the same with all verdicts
-"""
+"""A step's `bridge_deltas.json`: deltas in long form, one verdict for each objective, the step's verdict."""
 
 from typing import ClassVar
 
@@ -13,7 +8,6 @@ from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings import protocol
 
 DELTAS = "bridge_deltas.json"
-STAGE_TABLE = "bridge_deltas.csv"
 
 
 class StepEntry(FileModel):
@@ -59,18 +53,3 @@ class StepDeltas(StepVerdict, StageFile):
     deltas: tuple[DeltaRow, ...]
     groups: tuple[GroupDelta, ...] = ()
     by_position: tuple[PositionDelta, ...] = ()
-
-
-class StageDeltas(StageFile):
-    """A stage's `bridge_deltas.json`."""
-
-    VERSION: ClassVar[tuple[str, str] | None] = ("bridge", protocol.BRIDGE)
-
-    stage: str
-    protocol: str
-    left_out: tuple[str, ...] = ()
-    provisional: bool = False
-    awaited: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
-    verdicts: tuple[StepVerdict, ...]
-    deltas: tuple[DeltaRow, ...]

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from evaluation.results.columns import columns_of
 from evaluation.results.delta_rows import Change
-from evaluation.results.deltas_file import DELTAS, STAGE_TABLE, StepEntry
+from evaluation.results.deltas_file import StepEntry, StepVerdict
 from evaluation.results.files import FileModel, StageFile
 from evaluation.results.objective_rows import ObjectiveVerdict
 from evaluation.results.table import SUMMARY, SUMMARY_TABLE
@@ -25,7 +25,7 @@ QUALITY_TABLE = "task_quality.csv"
 PAGE = "report.html"
 OVERVIEW = "overview.rst"
 
-BRIDGE_FILES = (STAGE_TABLE, DELTAS, RECOMMENDATION)
+BRIDGE_FILES = (RECOMMENDATION,)
 """Files of a stage that has a bridge."""
 
 FRONT_FILES = (PAGE, OVERVIEW)
@@ -89,6 +89,9 @@ class Recommendation(StageFile):
     left_out: tuple[str, ...] = ()
     provisional: bool = False
     awaited: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    verdicts: tuple[StepVerdict, ...] = ()
+    """Verdicts on all steps, corrected for the choice among them."""
 
 
 def chosen_among(steps: Collection[int], recommendation: Recommendation | None) -> int | None:

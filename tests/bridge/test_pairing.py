@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evaluation.bridge.write import write_deltas, write_stage
-from evaluation.results.deltas_file import StageDeltas
+from evaluation.results.stage_files import Recommendation
 from tests.bridge.folders import make_plans, read, write_side, write_stage_of
 
 FEW = {"items": 12, "blocks": 9, "prompts": 8}
@@ -47,7 +47,7 @@ def test_another_device_or_row_budget_is_noted(
     tiers = ("tier2", "tier3") if note and "rows" in note else ("tier2", "tier3", "tier4")
     expected = [f"{tier}: {note}" for tier in tiers if note]
     assert content["notes"] == expected
-    stage = StageDeltas.read(plan.results / "bridge_deltas.json")
+    stage = Recommendation.read(plan.results / "recommendation.json")
     assert list(stage.notes) == [f"{line} (all steps)" for line in expected]
 
 
@@ -59,5 +59,5 @@ def test_steps_that_differ_from_the_bridge_are_named(tmp_path: Path) -> None:
         write_deltas(plan, step)
     for steps, of in (((10, 20, 30), "steps 10, 30"), ((10, 20), "step 10")):
         write_stage(plan, steps)
-        stage = StageDeltas.read(plan.results / "bridge_deltas.json")
+        stage = Recommendation.read(plan.results / "recommendation.json")
         assert stage.notes[0] == f"tier2: {OTHER_GPU} ({of})"

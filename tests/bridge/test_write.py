@@ -1,6 +1,5 @@
 """Files of the bridge, from results with planted differences."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,6 @@ from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edit_json, make_plans, read, write_side, write_stage_of
 
-COLUMNS = (
-    "stage step bridge tier item group metric value bridge_value delta low high p p_holm mde n "
-    "clusters higher_is_better primary flag method note"
-)
 """Of the table of deltas: users rely on the order, and new ones go to the end."""
 
 
@@ -54,18 +49,12 @@ def test_planted_gains_are_found_and_recorded(tmp_path: Path) -> None:
     assert all(r["p_holm"] >= r["p"] for r in primary)
 
 
-def test_a_stage_gets_one_table_and_a_recommendation(tmp_path: Path) -> None:
+def test_a_stage_gets_a_recommendation(tmp_path: Path) -> None:
     plan = make_plans(tmp_path)["second"]
     settings = {10: (0.6, 3.0), 20: (1.2, 2.9), 30: (2.0, 3.3)}
     write_stage_of(plan, {n: {"skill": s, "nats": nats} for n, (s, nats) in settings.items()})
-    with open(plan.results / "bridge_deltas.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert " ".join(rows[0]) == COLUMNS
-    assert {r["step"] for r in rows} == {"10", "20", "30"}
-    stage = read(plan.results / "bridge_deltas.json")
-    assert len(stage["deltas"]) == len(rows)
-    assert [v["verdict"] for v in stage["verdicts"]] == ["met", "met", "not met"]
     advice = read(plan.results / "recommendation.json")
+    assert [v["verdict"] for v in advice["verdicts"]] == ["met", "met", "not met"]
     assert (advice["step"], advice["kind"], advice["meets"]) == (20, "recommended", True)
     assert advice["checkpoint"] == "/ckpts/second/20"
     why = {entry["step"]: entry["why"] for entry in advice["others"]}

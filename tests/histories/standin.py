@@ -120,7 +120,7 @@ def _lacks(completion: str, seconds: float, memory_mb: int) -> str | None:
 
 def begin() -> None:
     """In each fork, before anything else."""
-    from evaluation.results.deltas_file import StageDeltas, StepDeltas
+    from evaluation.results.deltas_file import StepDeltas
     from evaluation.results.stage_files import TaskQuality
     from evaluation.settings import protocol, provided, tiers
 
@@ -134,7 +134,7 @@ def begin() -> None:
         else:
             assert hasattr(protocol, name), name
             setattr(protocol, name, version)
-    StepDeltas.VERSION = StageDeltas.VERSION = ("bridge", protocol.BRIDGE)
+    StepDeltas.VERSION = ("bridge", protocol.BRIDGE)
     TaskQuality.VERSION = ("report", protocol.REPORT)
     time.perf_counter = lambda: 0.0  # how long something took is no difference
     if "HISTORIES_MAIN" not in os.environ:  # Snakemake itself, or a command by hand

@@ -63,9 +63,6 @@ def test_a_run_gives_every_file_and_deltas(world: World) -> None:
             for view, column in (("strict", "pass_rate"), ("lenient", "pass_rate_lenient")):
                 right = sum(verdicts[view]["credit"] == 1 for verdicts in own)
                 assert (len(own), row[column]) == (4, pytest.approx(right / 4))
-        completions = rows_of(folder / "completions.jsonl")
-        assert completions == [{k: v for k, v in one.items() if k != "verdicts"} for one in lines]
-        assert json.loads((folder / "summary.json").read_text()) == sampled
         for line in lines:
             is_right = line["completion"].strip()[:1] == "a"
             assert line["verdicts"]["strict"]["credit"] == float(is_right)

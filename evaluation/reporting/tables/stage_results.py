@@ -8,7 +8,7 @@ from typing import TypeVar
 from evaluation.checkpoints.config_files import configuration_file
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, position_values_of, values_of
-from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas, StepVerdict
+from evaluation.results.deltas_file import DELTAS, StepDeltas, StepVerdict
 from evaluation.results.read import Results, TierResults, read_tier
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation, chosen_among
 from evaluation.settings.plan import StagePlan
@@ -123,9 +123,8 @@ def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
         path = plan.results / RECOMMENDATION
         if path.exists():
             recommendation = reader.read(path, plan.name, Recommendation.read)
-        path = plan.results / DELTAS
-        stage = reader.read(path, plan.name, StageDeltas.read) if path.exists() else None
-        verdicts = {verdict.step: verdict for verdict in stage.verdicts} if stage else {}
+        judged = recommendation.verdicts if recommendation else ()
+        verdicts = {verdict.step: verdict for verdict in judged}
     return StageResults(
         plan=plan,
         requested=tuple(steps),
