@@ -32,14 +32,17 @@ def end_orphans() -> None:
 
     They get SIGTERM and keep all items that they have finished.
 
+    Where Slurm does not answer, as on a machine that has its commands alone, nothing can be said of them.
+
     Raises:
-        EvaluationError: A job does not end, or Slurm does not answer.
+        EvaluationError: A job does not end, or Slurm does not answer any more.
     """
-    if shutil.which("squeue") is None:
+    try:
+        if shutil.which("squeue") is None or not (orphans := _jobs()):
+            return
+    except (subprocess.SubprocessError, OSError):
         return
     try:
-        if not (orphans := _jobs()):
-            return
         _say(
             f"Jobs {', '.join(orphans)} of a killed run are cancelled; what they have scored is kept."
         )
