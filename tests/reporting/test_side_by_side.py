@@ -17,10 +17,10 @@ from tests.bridge.folders import edit_json
 
 
 def test_every_output_is_declared(reported: dict[str, StagePlan]) -> None:
-    """What `tables` writes is what Snakemake and status ask for; no stage may be called like one."""
+    """What a report writes is what status asks for; no stage may be called like one."""
     plan = reported["second"]
     written = {path.name for path in plan.results.iterdir() if path.is_file()}
-    assert written == set(stage_outputs(plan))
+    assert written == {name for name in stage_outputs(plan) if "/" not in name}
     assert set(FRONT_FILES) <= set(SHARED_FILES)
 
 
