@@ -16,14 +16,7 @@ if TYPE_CHECKING:  # it imports torch, which a verifier's process has no memory 
 ON_CLUSTER = "tests/slurm/"
 
 LONG = (
-    "tests/bridge/test_decisions.py::test_a_planted_gain[22]",
-    "tests/bridge/test_decisions.py::test_a_planted_loss_of_just_the_margin[22]",
-    "tests/bridge/test_decisions.py::test_a_planted_loss_of_just_the_margin[6]",
-    "tests/bridge/test_decisions.py::test_no_change[22]",
-    "tests/bridge/test_decisions.py::test_no_change[6]",
-    "tests/bridge/test_decisions.py::test_steps_that_fall_short_of_different_objectives",
     "tests/checkpoints/test_real_nanotron.py",
-    "tests/reporting/test_design_case.py",
     "tests/scoring/vllm/test_real_vllm.py",
     "tests/slurm/test_faults.py",
 )
