@@ -56,12 +56,12 @@ class Breakdowns(NamedTuple):
 
     @property
     def by_position(self) -> list[dict[str, Any]]:
-        """Rows of `delta_rows.PositionDelta`, in nats per token; BridgeError where blocks differ."""
+        """Rows of `deltas_file.PositionDelta`, in nats per token; BridgeError where blocks differ."""
         return [row for pair in tier_pairs(*self) for row in _position_rows(pair)]
 
     @property
     def by_group(self) -> list[dict[str, Any]]:
-        """Rows of `delta_rows.GroupDelta`, corrected by Holm's method over all of them."""
+        """Rows of `deltas_file.GroupDelta`, corrected by Holm's method over all of them."""
         rows = [row for pair in tier_pairs(*self) for row in _group_rows(pair)]
         adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
         return [

@@ -10,7 +10,7 @@ from evaluation.bridge.choice import of_recipe, simultaneous_alpha
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.means import decisive_deltas
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
-from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
+from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.objectives import Objective
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from evaluation.bridge.choice import holm
 from evaluation.bridge.estimate import ALPHA, Estimate, detectable
-from evaluation.results.delta_rows import Flag
+from evaluation.results.deltas_file import Flag
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS, Tier, TierName
 
@@ -66,7 +66,7 @@ class Delta:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Its columns in `results.delta_rows`, without those that name the checkpoints."""
+        """Its columns in `results.deltas_file`, without those that name the checkpoints."""
         own = ("tier", "item", "group", "metric", "p_holm", "primary", "flag")
         return {
             **change_columns((self.value, self.bridge_value), self.estimate),
@@ -153,7 +153,7 @@ def flag_of(gain: float, p: float | None) -> Flag:
 
 
 def change_columns(values: tuple[float, float], estimate: Estimate) -> dict[str, Any]:
-    """Return our value, the bridge's, and their difference by column of `results.delta_rows.Change`."""
+    """Return our value, the bridge's, and their difference by column of `results.deltas_file.Change`."""
     return {
         "value": values[0],
         "bridge_value": values[1],

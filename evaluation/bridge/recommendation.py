@@ -12,7 +12,7 @@ from typing import Any
 from evaluation.bridge.choice import against
 from evaluation.bridge.decision import Decision, JudgedStep
 from evaluation.bridge.estimate import ALPHA, at_alpha
-from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
+from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.objectives import Objective
 
 KINDS: Mapping[ObjectiveVerdict, str] = {

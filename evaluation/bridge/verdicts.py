@@ -23,7 +23,7 @@ from evaluation.bridge.choice import holm
 from evaluation.bridge.delta import Delta, change_columns
 from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha, p_beyond
 from evaluation.bridge.means import decisive_deltas, gain_interval
-from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
+from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
 

@@ -14,8 +14,7 @@ from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.recommendation import no_step, recommend
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
 from evaluation.errors import BridgeError, ResultsError
-from evaluation.results.delta_notes import warnings_in_words
-from evaluation.results.deltas_file import DELTAS, StepDeltas
+from evaluation.results.deltas_file import DELTAS, StepDeltas, notes_in_words
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
@@ -103,7 +102,7 @@ def write_stage(
         }
         for step, content in contents.items()
     ]
-    said = {"notes": warnings_in_words(contents), "verdicts": verdicts}
+    said = {"notes": notes_in_words(contents), "verdicts": verdicts}
     write_model(plan.results / RECOMMENDATION, Recommendation, {**advice, **outlook, **said})
 
 

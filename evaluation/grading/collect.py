@@ -16,9 +16,8 @@ from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens, metadata_state
 from evaluation.errors import CommandError, ResultsError, ScoringError
 from evaluation.files import atomic_path, is_temporary, write_json, write_parquet
-from evaluation.grading.tiers import SUMMARIZERS, TierFiles
+from evaluation.grading.tiers import FOLDER, SUMMARIZERS, TierFiles
 from evaluation.records import Made, Record
-from evaluation.results.answers import FOLDER
 from evaluation.results.read import read_tier
 from evaluation.results.units import units_table
 from evaluation.scoring.external import command_name

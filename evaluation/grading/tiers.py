@@ -42,7 +42,6 @@ from evaluation.prefill.caches import (
     read_prompts,
     read_questions,
 )
-from evaluation.results.answers import FOLDER, RESULTS
 from evaluation.results.units import ByItem, Units
 from evaluation.scoring.stored_completions import counted_completions, sample_key
 from evaluation.settings.plan import StagePlan
@@ -52,6 +51,12 @@ from evaluation.store import ScoreStore
 from evaluation.verification.sandbox.run import describe_sandbox
 
 SPENT = ("seconds", "tokens_processed")
+
+FOLDER = "generation"
+"""Folder of a folder for each task of Tier5, in that of a checkpoint's results."""
+
+RESULTS = "results.jsonl"
+"""A task's completions with their verdicts."""
 
 Write = Callable[[Path], object]
 

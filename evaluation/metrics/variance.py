@@ -151,12 +151,6 @@ def ratio_influence(amounts: Floats, weights: Floats) -> Floats:
     return influence
 
 
-def standard_error(values: Floats, groups: Grouping) -> float | None:
-    """Return the mean's standard error; None for a single unit or group, or where all units are alike."""
-    spreading = spread((values - values.mean()) / len(values), groups)
-    return None if spreading is None or np.ptp(values) <= _ALIKE else spreading.error
-
-
 class Interval(NamedTuple):
     """A mean over units; no standard error and bounds where the variance is not known."""
 

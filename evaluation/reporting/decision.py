@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evaluation.reporting.judged_stage import JudgedStage
-from evaluation.results.objective_rows import ObjectiveRow
+from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.settings.measured import TRUNCATED
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS

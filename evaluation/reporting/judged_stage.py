@@ -10,9 +10,8 @@ import pandas as pd
 
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.errors import ResultsError, first_few
-from evaluation.results.deltas_file import DELTAS, StepDeltas
+from evaluation.results.deltas_file import DELTAS, ObjectiveRow, StepDeltas
 from evaluation.results.files import StageFile
-from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.results.stage_files import QUALITY, RECOMMENDATION, Recommendation, TaskQuality
 from evaluation.results.table import SUMMARY, TABLE_COLUMNS, read_rows
 from evaluation.settings.plan import StagePlan

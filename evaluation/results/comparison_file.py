@@ -1,12 +1,10 @@
 """Typed models of `comparison.json` and `comparison.csv`, which compare runs."""
 
-from pathlib import Path
 from typing import Literal
 
 from evaluation.results.columns import columns_of
-from evaluation.results.delta_rows import DeltaColumns
+from evaluation.results.deltas_file import DeltaColumns
 from evaluation.results.files import FileModel, StageFile
-from evaluation.settings.config import Config
 from evaluation.settings.runs import By
 from evaluation.settings.tiers import TierName
 
@@ -102,15 +100,6 @@ class Comparison(StageFile):
 
     protocol: str
     comparisons: tuple[RunComparison, ...]
-
-
-def not_compared(config: Config) -> list[str]:
-    """Return a sentence for each configured run with which the last report could not compare this one."""
-    path = Path(config.results) / COMPARISON
-    if not config.runs or not path.exists():
-        return []
-    compared = Comparison.read(path).comparisons
-    return [f"{other.run_b}: {other.error}" for other in compared if other.error]
 
 
 COMPARISON_COLUMNS = columns_of(

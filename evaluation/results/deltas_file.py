@@ -1,19 +1,126 @@
 """A step's `bridge_deltas.json`: deltas in long form, one verdict for each objective, the step's verdict."""
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
-from evaluation.results.delta_rows import DeltaRow, GroupDelta, PositionDelta
 from evaluation.results.files import FileModel, StageFile
-from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings import protocol
+from evaluation.settings.metric import Metric
+from evaluation.settings.objectives import objective_in_words
+from evaluation.settings.tiers import TIERS, TierName
 
 DELTAS = "bridge_deltas.json"
 
+Flag = Literal["better", "worse", "unclear"]
+ObjectiveVerdict = Literal["met", "not met", "undecided"]
 
-class StepEntry(FileModel):
-    """An entry on a step."""
 
+class DeltaColumns(FileModel):
+    """The columns of a delta between any two checkpoints."""
+
+    tier: TierName
+    item: str
+    group: str | None
+    metric: str
+    delta: float
+    low: float | None
+    high: float | None
+    p: float | None
+    p_holm: float | None
+    mde: float | None
+    n: int
+    clusters: int
+    higher_is_better: bool
+    primary: bool
+    flag: Flag | None
+    method: str
+    note: str | None
+
+    @property
+    def definition(self) -> Metric:
+        """The metric of the delta."""
+        return TIERS[self.tier].metric(self.metric)
+
+
+class DeltaRow(DeltaColumns):
+    """A delta of one metric of one item. Stable: new columns go to the end."""
+
+    stage: str
     step: int
+    bridge: str
+    value: float
+    bridge_value: float
+
+
+class Change(FileModel):
+    """A value of a step, the bridge's, and the interval of their difference."""
+
+    tier: TierName
+    value: float
+    bridge_value: float
+    delta: float
+    low: float | None
+    high: float | None
+
+
+class GroupDelta(Change):
+    """The headline's delta among the prompts of a fixed group, such as a level or a subject."""
+
+    item: str
+    by: str
+    group: str
+    prompts: int
+    p: float | None
+    p_holm: float | None
+    mde: float | None
+    flag: Flag | None
+
+
+class PositionDelta(Change):
+    """The headline's delta at some positions of a slice: descriptive, and of no family of tests."""
+
+    item: str
+    first: int
+    last: int
+    tokens: int
+    n: int
+    note: str | None
+
+
+class ObjectiveRow(Change):
+    """The verdict on a step by one objective of its stage.
+
+    `recipe_noise` is the standard deviation that the choice of one checkpoint on each side adds to the delta,
+    by the scatter of the last ones; the recipe's interval includes it. None for fewer than three.
+    """
+
+    want: Literal["improve", "keep"]
+    group: str | None
+    margin: float
+    verdict: ObjectiveVerdict
+    metric: str
+    items: tuple[str, ...]
+    mde: float | None
+    regressions: tuple[str, ...]
+    why: str
+    recipe_noise: float | None = None
+    recipe_low: float | None = None
+    recipe_high: float | None = None
+
+    @property
+    def definition(self) -> Metric:
+        """The metric that decides it."""
+        return TIERS[self.tier].metric(self.metric)
+
+    @property
+    def gain(self) -> float:
+        """The difference, positive where it is better."""
+        return self.delta if self.definition.higher_is_better else -self.delta
+
+    @property
+    def in_words(self) -> str:
+        """The metric that decides it, with the tier's title and its group."""
+        return objective_in_words(self.tier, self.definition, self.group)
 
 
 class ComparedCheckpoint(FileModel):
@@ -29,9 +136,10 @@ class ComparedCheckpoint(FileModel):
     row_tokens: tuple[int, ...] = ()
 
 
-class StepVerdict(StepEntry):
+class StepVerdict(FileModel):
     """The verdict on a step, with those on its objectives."""
 
+    step: int
     verdict: ObjectiveVerdict | None
     own_verdict: ObjectiveVerdict | None = None
     objectives: tuple[ObjectiveRow, ...]
@@ -53,3 +161,18 @@ class StepDeltas(StepVerdict, StageFile):
     deltas: tuple[DeltaRow, ...]
     groups: tuple[GroupDelta, ...] = ()
     by_position: tuple[PositionDelta, ...] = ()
+
+
+def notes_in_words(contents: Mapping[int, StepDeltas]) -> list[str]:
+    """Return each note of some steps once, with its steps in parentheses."""
+    noted: dict[str, list[str]] = {}
+    for step, content in contents.items():
+        for note in content.notes:
+            noted.setdefault(note, []).append(str(step))
+    many = {note: "steps" if len(steps) > 1 else "step" for note, steps in noted.items()}
+    return [
+        f"{note} (all steps)"
+        if len(steps) == len(contents)
+        else f"{note} ({many[note]} {', '.join(steps)})"
+        for note, steps in noted.items()
+    ]

@@ -59,18 +59,6 @@ def read_object(path: Path, again: str) -> dict[str, Any]:
         return parse_json(path, path.read_bytes(), again)
 
 
-def read_records(
-    path: Path, model: type[AnyFileModel], again: str
-) -> Iterator[tuple[Path, AnyFileModel]]:
-    """Yield the records of a file of JSON lines, each with its place for messages; raise ResultsError."""
-    with reading(path, again), path.open("rb") as lines:
-        # Only a line feed ends a line: texts in JSON may have other line separators.
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                where = path.with_name(f"{path.name}, line {number}")
-                yield where, parse_model(where, line, model, again)
-
-
 @contextlib.contextmanager
 def reading(path: Path, again: str) -> Iterator[None]:
     """Raise ResultsError where a file cannot be read."""

@@ -2,21 +2,15 @@
 
 <stage>/recommendation.json   which checkpoint is recommended
 <stage>/task_quality.*        how much each slice and task can detect
-
-Figures are listed by the plan, as their names depend on its tiers.
 """
 
 from collections.abc import Collection
 from typing import ClassVar
 
 from evaluation.results.columns import columns_of
-from evaluation.results.delta_rows import Change
-from evaluation.results.deltas_file import StepEntry, StepVerdict
+from evaluation.results.deltas_file import Change, ObjectiveVerdict, StepVerdict
 from evaluation.results.files import FileModel, StageFile
-from evaluation.results.objective_rows import ObjectiveVerdict
-from evaluation.results.table import SUMMARY, SUMMARY_TABLE
 from evaluation.settings import protocol
-from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName
 
 RECOMMENDATION = "recommendation.json"
@@ -28,16 +22,6 @@ OVERVIEW = "overview.rst"
 BRIDGE_FILES = (RECOMMENDATION,)
 """Files of a stage that has a bridge."""
 
-FRONT_FILES = (PAGE, OVERVIEW)
-"""Files in the folder of all results."""
-
-
-def stage_outputs(plan: StagePlan) -> tuple[str, ...]:
-    """Return the files that a report writes into a stage's results, those about the bridge last."""
-    figures = [str(path.relative_to(plan.results)) for path in plan.figures.values()]
-    bridge = () if plan.stage.bridge is None else BRIDGE_FILES
-    return (SUMMARY_TABLE, SUMMARY, QUALITY_TABLE, QUALITY, PAGE, *figures, *bridge)
-
 
 class Headline(Change):
     """The metric that ranks steps, at the recommended step; its interval is simultaneous for all steps."""
@@ -46,25 +30,28 @@ class Headline(Change):
     metric: str
 
 
-class SimilarStep(StepEntry):
+class SimilarStep(FileModel):
     """A step that is not significantly different from the recommended one."""
 
+    step: int
     delta: float
     low: float | None
     high: float | None
     p: float | None
 
 
-class RejectedStep(StepEntry):
+class RejectedStep(FileModel):
     """A step that was not recommended."""
 
+    step: int
     verdict: ObjectiveVerdict | None
     why: str
 
 
-class RunnerUp(StepEntry):
+class RunnerUp(FileModel):
     """The step that would be named without the recommended one."""
 
+    step: int
     verdict: ObjectiveVerdict
     why: str
 

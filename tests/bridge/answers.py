@@ -14,8 +14,8 @@ from evaluation.grading.completions import (
     sample_rows,
     summarize_task,
 )
+from evaluation.grading.tiers import FOLDER, RESULTS
 from evaluation.prefill.caches import DocumentLine
-from evaluation.results.answers import FOLDER, RESULTS
 from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.verifiers import Pattern

@@ -14,7 +14,7 @@ from evaluation.bridge.exact_tests import PairCounts
 from evaluation.bridge.paired import FEW
 from evaluation.bridge.recommendation import choose
 from evaluation.bridge.verdicts import ObjectiveVerdict, conjunction, objective_verdicts
-from evaluation.results.objective_rows import ObjectiveRow
+from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.settings.objectives import Objective
 from tests.bridge.folders import accuracy_delta
 

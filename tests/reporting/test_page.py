@@ -14,7 +14,7 @@ from evaluation.reporting.figures import write_figures
 from evaluation.reporting.judged_stage import JudgedStage, read_stage
 from evaluation.reporting.page import LARGEST, stage_page
 from evaluation.reporting.report import report_run, report_stage
-from evaluation.results.objective_rows import ObjectiveRow
+from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import OtherRun, PublishedScores
 from tests.bridge.folders import edited, make_plans, write_side

@@ -11,7 +11,6 @@ import pytest
 
 from evaluation.errors import ResultsError
 from evaluation.reporting.report import report_run
-from evaluation.results.answers import read_generations
 from evaluation.results.deltas_file import StepDeltas
 from evaluation.results.read import read_tier
 from evaluation.results.stage_files import Recommendation, TaskQuality
@@ -30,7 +29,6 @@ READERS: dict[str, Reader] = {
         for name, tier in TIERS.items()
         for file in (tier.units_file, tier.summary_file)
     },
-    "tier4_sft_native_generations.jsonl": read_generations,
     "bridge_deltas.json": StepDeltas.read,
     "stage/recommendation.json": Recommendation.read,
     "stage/task_quality.json": TaskQuality.read,
