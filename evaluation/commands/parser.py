@@ -19,8 +19,8 @@ from evaluation.commands import (
     watch,
 )
 from evaluation.errors import did_you_mean
+from evaluation.settings.withdrawn import Kind, instead
 from evaluation.version import __version__
-from evaluation.withdrawn import Kind, instead
 
 GROUPS = (
     init,

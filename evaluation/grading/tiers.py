@@ -46,7 +46,7 @@ from evaluation.results.units import ByItem, Units
 from evaluation.scoring.stored_completions import counted_completions, sample_key
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
-from evaluation.settings.tiers import TIERS, complete
+from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 from evaluation.verification.sandbox.run import describe_sandbox
 
@@ -213,15 +213,12 @@ def _verify_task(
 
 Summarizer = Callable[[StagePlan, ScoreStore, Mapping[str, Any]], TierFiles]
 
-SUMMARIZERS: Mapping[str, Summarizer] = complete(
-    {
-        "tier2": _summarize_slices,
-        "tier3": _summarize_tasks,
-        "tier4": _verify_probes,
-        "tier5": _verify_tasks,
-    },
-    "grading.tiers.SUMMARIZERS",
-)
+SUMMARIZERS: Mapping[str, Summarizer] = {
+    "tier2": _summarize_slices,
+    "tier3": _summarize_tasks,
+    "tier4": _verify_probes,
+    "tier5": _verify_tasks,
+}
 
 
 def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

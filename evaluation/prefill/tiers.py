@@ -22,7 +22,6 @@ from evaluation.prefill.definitions import (
 )
 from evaluation.prefill.sources import item_state
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import complete
 
 
 class Cached(Protocol):
@@ -60,31 +59,26 @@ class Prefill:
         return item_state(getattr(plan.suite, self.section)[name], plan.config, known)
 
 
-PREFILLS: Mapping[str, Prefill] = complete(
-    {
-        "tier2": Prefill(
-            define=slice_definition,
-            section="slices",
-            program="slices:prefill_slice",
-            read=read_slice,
-        ),
-        "tier3": Prefill(
-            define=task_definition,
-            define_asked=asked_task_definition,
-            section="tasks",
-            program="cloze:prefill_task",
-            read=read_task,
-        ),
-        "tier4": Prefill(
-            define=probes_definition, program="prompts:prefill_probes", read=read_prompts
-        ),
-        "tier5": Prefill(
-            define=generation_definition,
-            define_asked=asked_definition,
-            section="generation_tasks",
-            program="generation:prefill_generation_task",
-            read=read_prompts,
-        ),
-    },
-    "prefill.tiers.PREFILLS",
-)
+PREFILLS: Mapping[str, Prefill] = {
+    "tier2": Prefill(
+        define=slice_definition,
+        section="slices",
+        program="slices:prefill_slice",
+        read=read_slice,
+    ),
+    "tier3": Prefill(
+        define=task_definition,
+        define_asked=asked_task_definition,
+        section="tasks",
+        program="cloze:prefill_task",
+        read=read_task,
+    ),
+    "tier4": Prefill(define=probes_definition, program="prompts:prefill_probes", read=read_prompts),
+    "tier5": Prefill(
+        define=generation_definition,
+        define_asked=asked_definition,
+        section="generation_tasks",
+        program="generation:prefill_generation_task",
+        read=read_prompts,
+    ),
+}

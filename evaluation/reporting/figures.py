@@ -1,6 +1,7 @@
 """What is drawn of a stage, on its page and as `figures/<tier>_<kind>.svg`."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pandas as pd
 
@@ -12,13 +13,16 @@ from evaluation.settings.tiers import TIERS
 
 
 def write_figures(stage: JudgedStage, moved: pd.DataFrame) -> None:
-    """Write each tier's charts as SVG, of its headline if it has that; one without data says so."""
-    frame, drawn = charts.headlines(stage.frame), dict[tuple[str, str], Drawn]()
+    """Write each tier's charts as SVG, of its headline if it has that, and remove those of earlier data."""
+    frame, drawn = charts.headlines(stage.frame), dict[Path, Drawn]()
     for (tier, metric), name, chart in figures(stage, frame, moved, frame, moved):
-        if metric == TIERS[tier].headline or (name, tier) not in drawn:
-            drawn[name, tier] = chart
-    for key, path in stage.plan.figures.items():
-        charts.write_svg(path, drawn.get(key) or charts.nothing(f"{key[1]}: nothing to draw yet"))
+        path = stage.plan.figures_folder / f"{tier}_{name}.svg"
+        if metric == TIERS[tier].headline or path not in drawn:
+            drawn[path] = chart
+    for path in {*stage.plan.figures_folder.glob("*.svg")} - drawn.keys():
+        path.unlink()
+    for path, chart in drawn.items():
+        charts.write_svg(path, chart)
 
 
 def figures(

@@ -25,20 +25,17 @@ from evaluation.scoring.loop import ALL, Planned, Share, score_lacking
 from evaluation.scoring.perplexity import plan_slices
 from evaluation.scoring.session import Job
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TierName, complete
+from evaluation.settings.tiers import TierName
 from evaluation.store import ScoreStore
 
 log = logging.getLogger(__name__)
 
-PLANNERS: Mapping[str, Callable[[Job, Mapping[str, Any]], Planned]] = complete(
-    {
-        "tier2": plan_slices,
-        "tier3": plan_tasks,
-        "tier4": plan_probes,
-        "tier5": plan_generation_tasks,
-    },
-    "scoring.job.PLANNERS",
-)
+PLANNERS: Mapping[str, Callable[[Job, Mapping[str, Any]], Planned]] = {
+    "tier2": plan_slices,
+    "tier3": plan_tasks,
+    "tier4": plan_probes,
+    "tier5": plan_generation_tasks,
+}
 """Returns the items of each tier from its caches by name."""
 
 StageData = dict[TierName, dict[str, Cached]]

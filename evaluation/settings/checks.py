@@ -19,7 +19,6 @@ class CheckSettings(Settings):
 
     @property
     def kind(self) -> CheckKind:
-        """The kind of the check, which decides the rates that it counts for."""
         return KINDS[self.check]
 
 

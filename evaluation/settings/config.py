@@ -19,7 +19,7 @@ from evaluation.settings.model import (
 )
 from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.provided import Providers
-from evaluation.settings.runs import OtherRun, PublishedScores, RunName, WeightsAndBiases
+from evaluation.settings.runs import OtherRun, RunName
 from evaluation.settings.stage import Stage
 from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
@@ -68,16 +68,9 @@ class Config(Settings):
     generation: GenerationSettings = Field(GenerationSettings(), description="What writes answers.")
     verification: Verification = Field(Verification(), description="How answers are verified.")
     providers: Providers = Field(Providers(), description="Paths of the task providers' Pythons.")
-    weights_and_biases: WeightsAndBiases = Field(
-        WeightsAndBiases(), description="Where `export --format wandb` puts curves."
-    )
     stages: dict[Name, Stage] = Field(min_length=1, description="The stages in training order.")
     runs: dict[RunName, OtherRun] = Field(
         {}, description="Other runs of the same suites, by name, to compare with this one."
-    )
-    references: dict[RunName, PublishedScores] = Field(
-        {},
-        description="Published scores of other models, by name: lines in curves, never compared.",
     )
 
     @cached_property
@@ -100,8 +93,6 @@ class Config(Settings):
                 if owner is not None and owner not in self.stages:
                     missing = no_such("stage", owner, self.stages)
                     raise ValueError(f"stages.{name}.{key}.stage: {missing}")
-        if twice := self.references.keys() & self.runs.keys():
-            raise ValueError(f"references.{min(twice)}: `runs` has this name, too; choose another")
         return self
 
 

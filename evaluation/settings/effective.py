@@ -14,13 +14,11 @@ from evaluation.files import fingerprint
 from evaluation.settings.config import WORKING_FOLDER, Config
 
 FOLDER = ".config"
-FROM = "# from "
-"""Begins the line that names where a configuration comes from."""
 
 
 def effective_text(config: Config, origins: Sequence[str] = ()) -> str:
     """Return the content of this file; its first line names the files that it comes from."""
-    text = f"{FROM}{' + '.join(origins)}\n" if origins else ""
+    text = f"# from {' + '.join(origins)}\n" if origins else ""
     return text + yaml.safe_dump(_content(config), sort_keys=False, allow_unicode=True)
 
 
@@ -31,16 +29,6 @@ def effective_path(config: Config) -> Path:
     """
     folder = Path(config.results) / FOLDER / str(os.getuid())
     return folder / f"{fingerprint(_content(config))}.yaml"
-
-
-def origin_of(config: Config) -> str | None:
-    """Return the origins that are noted in it, joined by ` + `; None if there is no note."""
-    try:
-        with open(effective_path(config), "rb") as file:
-            line = file.readline().decode().strip()
-    except OSError:
-        return None
-    return line.removeprefix(FROM) if line.startswith(FROM) else None
 
 
 def _content(config: Config) -> dict[str, object]:

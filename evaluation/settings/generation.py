@@ -22,14 +22,11 @@ from evaluation.settings.names import Label
 from evaluation.settings.sources import Shots, Source
 from evaluation.settings.verifiers import AnyVerifier, Program, Verifier
 
-COLDEST = 0.01
-"""Smallest temperature above 0; floats cannot distinguish logits divided by less."""
-
 
 class Sampling(Settings):
     """How tokens are drawn: greedily at temperature 0."""
 
-    temperature: Fraction = Field(0.0, ge=0, le=100, description="0: greedily; else 0.01 or more.")
+    temperature: Fraction = Field(0.0, ge=0, le=100, description="0: greedily.")
     top_p: Fraction = Field(1.0, gt=0, le=1, description="Probability of the tokens drawn.")
     top_k: Integer = Field(0, ge=0, le=LARGEST_WINDOW, description="Likeliest tokens; 0: all.")
     n: Integer = Field(1, gt=0, le=10**6, description="Completions of each prompt.")
@@ -37,10 +34,6 @@ class Sampling(Settings):
 
     @model_validator(mode="after")
     def _greedy_once(self) -> Self:
-        if 0 < self.temperature < COLDEST:
-            raise ValueError(
-                f"temperature: {self.temperature:g} is neither 0 nor {COLDEST} or more"
-            )
         if self.temperature == 0 and (self.n > 1 or self.top_k or self.top_p < 1):
             raise ValueError(
                 "at temperature 0 the likeliest token is taken, so that all completions are the same: "
@@ -70,27 +63,22 @@ class CompletionTask(Settings):
 
     @property
     def headline(self) -> str:
-        """Return the name of the primary verifier."""
         return self.primary or next(iter(self.verifiers))
 
     @property
     def views(self) -> Mapping[str, AnyVerifier]:
-        """Return the verifiers, the primary one first."""
         return {self.headline: self.verifiers[self.headline], **self.verifiers}
 
     @property
     def runs_programs(self) -> bool:
-        """Whether one of the verifiers runs programs in the sandbox."""
         return any(isinstance(verifier, Program) for verifier in self.verifiers.values())
 
     @property
     def decoding(self) -> dict[str, Any]:
-        """The settings that decide the completions of a prompt."""
         return self.model_dump(mode="json", include={"sampling", "stop", "max_new_tokens"})
 
     @property
     def verifying(self) -> dict[str, Any]:
-        """The settings that decide how gold answers are checked."""
         return self.model_dump(mode="json", include={"verifiers"})
 
 
@@ -137,7 +125,6 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The settings that decide the prompts."""
         views = {*self.VIEWS, *CHAT_KEYS, "document", "strata", "cluster"}
         views |= {key for key in ("fewshot_same", "fewshot_anew") if not getattr(self, key)}
         return self.model_dump(mode="json", exclude=views) | self.chat_definition

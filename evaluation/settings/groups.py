@@ -28,7 +28,6 @@ class Group(Settings):
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The settings that decide the mean."""
         return self.model_dump()
 
 

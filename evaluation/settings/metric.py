@@ -43,7 +43,6 @@ class Metric:
 
     @property
     def key(self) -> str:
-        """Its key in files."""
         return self.stored_as or self.name
 
     @property
@@ -59,7 +58,6 @@ class Metric:
 
     @property
     def words(self) -> str:
-        """The name that sentences have for it."""
         return self.called or self.name.replace("_", " ")
 
     @property
@@ -69,7 +67,6 @@ class Metric:
 
     @property
     def change_unit(self) -> str:
-        """The unit of changes that people read: points for a fraction."""
         return self._read_as[2]
 
     @property
@@ -84,7 +81,6 @@ class Metric:
         return None if ratio > LARGEST else math.exp(ratio)
 
     def unlinked(self, value: float) -> float:
-        """Return the ratio that a value stands for."""
         return value if self.link == "identity" else math.log(value)
 
     def mean(self, values: Sequence[float]) -> float:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from evaluation.errors import ConfigError, did_you_mean
-from evaluation.withdrawn import instead
+from evaluation.settings.withdrawn import instead
 
 Entry = TypeVar("Entry")
 

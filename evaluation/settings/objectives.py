@@ -12,7 +12,7 @@ from evaluation.settings.model import Fraction, Settings
 from evaluation.settings.names import Label
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import TIERS, TierName
-from evaluation.withdrawn import instead
+from evaluation.settings.withdrawn import instead
 
 
 class Objective(Settings):
@@ -44,7 +44,6 @@ class Objective(Settings):
 
     @property
     def decided_on(self) -> Metric:
-        """The metric that decides it."""
         tier = TIERS[self.tier]
         return tier.metric(self.metric or tier.headline)
 

@@ -28,7 +28,7 @@ from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.stage import Stage
 from evaluation.settings.steps import results_folder
 from evaluation.settings.suites import Suite
-from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
+from evaluation.settings.tiers import TIERS, TierName
 from evaluation.settings.tokenizer import Tokenizer
 
 
@@ -45,12 +45,10 @@ class StagePlan:
 
     @property
     def tiers(self) -> tuple[TierName, ...]:
-        """Names of the tiers for which the stage's suite has items."""
         return tuple(name for name, tier in TIERS.items() if getattr(self.suite, tier.section))
 
     @cached_property
     def cache(self) -> Path:
-        """Return the folder of everything prefilled for this tokenizer and sequence length."""
         wanted = self.tokenizer.identity
         slug = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(wanted["name"]).name)
         key = fingerprint(unordered(wanted))[:8]
@@ -65,7 +63,6 @@ class StagePlan:
 
     @property
     def tokenizer_folder(self) -> Path:
-        """The folder of the tokenizer that prefill fetched."""
         return self.cache / "tokenizer"
 
     def cache_folder(self, tier: TierName, name: str) -> Path:
@@ -95,7 +92,6 @@ class StagePlan:
 
     @property
     def probes_folder(self) -> Path:
-        """The folder of the stage's prompts of Tier4."""
         return self.cache_folder("tier4", self.name)
 
     @property
@@ -105,21 +101,17 @@ class StagePlan:
 
     @property
     def results(self) -> Path:
-        """The stage's folder of results."""
         return Path(self.stage.results or Path(self.config.results) / self.name)
 
     @property
     def scores(self) -> Path:
-        """The root of the score store, shared by all stages."""
         return Path(self.config.results) / "scores"
 
     def step_folder(self, step: int) -> Path:
-        """Return the folder of a step's results."""
         return self.results / "by_checkpoint" / results_folder(step)
 
     @property
     def bridge_folder(self) -> Path:
-        """The folder of the bridge's results."""
         return self.results / "bridge"
 
     def step_log(self, step: int) -> Path:
@@ -128,12 +120,10 @@ class StagePlan:
 
     @property
     def bridge_log(self) -> Path:
-        """The same of the bridge."""
         return self.results / "eval_logs" / "score" / "bridge.log"
 
     @property
     def check_log(self) -> Path:
-        """The log of the check before the stage's scoring jobs."""
         return self.results / "eval_logs" / "check.log"
 
     @property
@@ -149,18 +139,7 @@ class StagePlan:
 
     @property
     def figures_folder(self) -> Path:
-        """The folder of the stage's figures."""
         return self.results / "figures"
-
-    @property
-    def figures(self) -> dict[tuple[str, TierName], Path]:
-        """Files by kind and tier: figures over steps always, others where there is a bridge."""
-        return {
-            (kind, tier): self.figures_folder / f"{tier}_{kind}.svg"
-            for tier in self.tiers
-            for kind in TIERS[tier].figures
-            if kind in OF_STEPS or self.stage.bridge is not None
-        }
 
     def label(self, step: int | None) -> str:
         """Return what texts call a checkpoint: `step 10`, `step 10 (its name)`, or `bridge` for None."""

@@ -62,7 +62,6 @@ class _ByName(Settings):
 
     @property
     def version(self) -> str:
-        """The version of the provider that is run."""
         return VERSIONS[self.provider]
 
     @property
@@ -73,7 +72,6 @@ class _ByName(Settings):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The settings that decide what a model is asked, and the provider's version."""
         asked = self.model_dump(mode="json")
         keys = [key for key in self.ASKED if (key, asked[key]) != ("kind", "ranked")]
         return {**{key: asked[key] for key in keys}, "version": self.version}
@@ -100,7 +98,6 @@ class ProviderTask(_ByName, ChatSettings):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The settings that decide what a model is asked, and the provider's version."""
         system = {"system": self.system} if self.system else {}
         return super().asked | system | self.chat_definition
 

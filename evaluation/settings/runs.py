@@ -1,13 +1,11 @@
-"""Settings of other runs that are compared with this one, and of the run that curves are exported to."""
+"""Settings of other runs that are compared with this one."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from evaluation.errors import no_such
-from evaluation.settings.model import ExpandedPath, Settings, Text
-from evaluation.settings.names import LABEL, Label
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.model import ExpandedPath, Settings
+from evaluation.settings.names import LABEL
 
 By = Literal["steps", "tokens"]
 """By what the checkpoints of two runs are matched: the x-axis of their curves."""
@@ -22,36 +20,6 @@ class OtherRun(Settings):
     by: By = Field("steps", description="`tokens`: match checkpoints by training tokens.")
 
 
-class PublishedScores(Settings):
-    """Scores of a model as somebody published them: a line in curves, which is paired with nothing."""
-
-    source: Text = Field(description="Where they stand: an address, or a paper with its table.")
-    tier: TierName = Field("tier3", description="Tier of the items.")
-    metric: str | None = Field(None, description="Metric, if not the tier's headline.")
-    scores: dict[Label, Annotated[float, Field(ge=-1e6, le=1e6)]] = Field(
-        min_length=1, description="Value of each item, as files have it: a fraction for accuracies."
-    )
-
-    @model_validator(mode="after")
-    def _are_of_the_metric(self) -> Self:
-        tier = TIERS[self.tier]
-        names = [metric.name for metric in tier.metrics]
-        if self.metric is not None and self.metric not in names:
-            raise ValueError(f"metric: {no_such('metric', self.metric, names)}")
-        if tier.metric(self.measured).unit == "fraction":
-            for item, score in self.scores.items():
-                if not 0 <= score <= 1:
-                    raise ValueError(
-                        f"scores.{item}: {score:g} is no fraction; write {score / 100:g}"
-                    )
-        return self
-
-    @property
-    def measured(self) -> str:
-        """Name of the metric."""
-        return self.metric or TIERS[self.tier].headline
-
-
 def _other(name: str) -> str:
     if name == THIS_RUN:
         raise ValueError(f"{name!r} is what pages call the run itself; choose another name")
@@ -59,10 +27,3 @@ def _other(name: str) -> str:
 
 
 RunName = Annotated[str, Field(pattern=LABEL, max_length=40), AfterValidator(_other)]
-
-
-class WeightsAndBiases(Settings):
-    """The run that curves are exported to; later exports go to the same run."""
-
-    project: Text = Field("staged-evaluation", description="Project, such as that of the training.")
-    run: Text | None = Field(None, description="Name of the run; else of the results.")

@@ -101,7 +101,6 @@ class Task(Source):
 
     @property
     def kind(self) -> TaskKind:
-        """Whether candidates are ranked, or only the right answer is scored."""
         return "gold" if self.choices is None else "ranked"
 
     @property

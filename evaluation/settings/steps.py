@@ -27,7 +27,6 @@ def step_of_folder(folder: str) -> int | None:
 
 
 def results_folder(step: int) -> str:
-    """Return the name of the folder of a step's results."""
     return f"step_{step}"
 
 

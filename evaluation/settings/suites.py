@@ -21,9 +21,9 @@ from evaluation.settings.names import Label, Name
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Attention, Slice, Task
 from evaluation.settings.tiers import TIERS
+from evaluation.settings.withdrawn import instead
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.version import SUITES
-from evaluation.withdrawn import instead
 
 
 class Message(Settings):
@@ -124,7 +124,6 @@ class Suite(ChatSettings):
 
     @property
     def runs_programs(self) -> bool:
-        """Whether code that a model wrote is run in the sandbox."""
         checks = (check for probe in self.probes.values() for check in probe.checks)
         return any(check.check == "passes_tests" for check in checks) or any(
             task.runs_programs for task in self.generation_tasks.values()

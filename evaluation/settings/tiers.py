@@ -11,9 +11,8 @@ CONTRIBUTING.md says how to add one.
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
-from evaluation.errors import ConfigError
 from evaluation.settings.measured import (
     OF_BLOCKS,
     OF_CANDIDATES,
@@ -25,9 +24,6 @@ from evaluation.settings.metric import Metric
 
 TaskKind = Literal["ranked", "gold"]
 """Whether a task's candidates are all scored and ranked, or only the right answer is scored."""
-Figure = Literal["curves", "heat", "forest", "moves"]
-OF_STEPS: tuple[Figure, ...] = ("curves",)
-"""Figures of metrics over steps; other figures compare a stage with its bridge."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,34 +82,24 @@ class Tier:
     """Metrics of items for which only the right answer is scored; their headline first."""
 
     @property
-    def figures(self) -> tuple[Figure, ...]:
-        """Figures of a stage with a bridge; a stage without one has only those in OF_STEPS."""
-        compared: tuple[Figure, ...] = ("curves", "heat", "forest")
-        return compared if self.kind == "nats" else (*compared, "moves")
-
-    @property
     def units_file(self) -> str:
         """Holds what each metric adds up and divides by, for every unit of its items."""
         return f"{self.summary_file.removesuffix('.json')}_units.parquet"
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names of its files, in the order in which they are written."""
         return tuple(dict.fromkeys((self.items_file, self.units_file, self.summary_file)))
 
     @property
     def scoring(self) -> str:
-        """The version of its scores in the store."""
         return self.stored or self.protocol
 
     @property
     def head(self) -> Metric:
-        """The headline's description."""
         return next(metric for metric in self.metrics if metric.name == self.headline)
 
     @property
     def secondary(self) -> tuple[Metric, ...]:
-        """The secondary metrics."""
         return tuple(metric for metric in self.metrics if metric.is_secondary)
 
     @property
@@ -124,13 +110,11 @@ class Tier:
 
     @property
     def summed(self) -> tuple[str, ...]:
-        """Columns of which metrics are ratios, each once."""
         ratios = [metric for metric in self.metrics if metric.numerator]
         return tuple(dict.fromkeys(n for m in ratios for n in (m.numerator, m.denominator)))
 
     @property
     def headline_first(self) -> tuple[Metric, ...]:
-        """All metrics, the headline first."""
         return tuple(sorted(self.metrics, key=lambda metric: metric.name != self.headline))
 
     def base_of(self, metric: Metric) -> Metric:
@@ -254,16 +238,3 @@ if TYPE_CHECKING:
 else:
     TierName = Literal[tuple(TIERS)]
     """A key of TIERS, where a configuration names one."""
-
-Registered = TypeVar("Registered")
-
-
-def complete(registry: Mapping[str, Registered], name: str) -> Mapping[str, Registered]:
-    """Return a registry of functions unchanged if it has one for each tier.
-
-    Raises:
-        ConfigError: A tier is missing; `name` is the registry's.
-    """
-    if lacking := TIERS.keys() - registry.keys():
-        raise ConfigError(f"{name} lacks {', '.join(sorted(lacking))}; register what is missing")
-    return registry

@@ -13,7 +13,6 @@ import pytest
 from evaluation.errors import EvaluationError
 from evaluation.reporting.sharing.curves import export_curves
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.runs import WeightsAndBiases
 from tests.bridge.folders import make_plans
 
 
@@ -111,14 +110,15 @@ def test_a_run_of_weights_and_biases_has_the_same_tags(
         export_curves(list(reported.values()), tmp_path, "wandb")
 
 
-def test_the_configuration_names_the_run_and_hides_its_commands(
+def test_variables_of_wandb_name_the_run_and_commands_are_hidden(
     reported: dict[str, StagePlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, begun = fake_wandb(monkeypatch)
-    named = WeightsAndBiases(project="ladder", run="hot")
+    monkeypatch.setenv("WANDB_PROJECT", "ladder")
+    monkeypatch.setenv("WANDB_NAME", "hot")
     config = reported["first"].config
     stages = {n: s.model_copy(update={"command": "k=SECRET x"}) for n, s in config.stages.items()}
-    given = config.model_copy(update={"weights_and_biases": named, "stages": stages})
+    given = config.model_copy(update={"stages": stages})
     plan = replace(reported["first"], config=given)
     for folder in ("here", "there"):
         export_curves([plan], tmp_path / folder, "wandb")

@@ -16,7 +16,7 @@ from evaluation.reporting.page import LARGEST, stage_page
 from evaluation.reporting.report import report_run, report_stage
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.runs import OtherRun, PublishedScores
+from evaluation.settings.runs import OtherRun
 from tests.bridge.folders import edited, make_plans, write_side
 from tests.reporting.frames import long_table
 from tests.reporting.pages import page_data, write_report, write_results
@@ -201,13 +201,14 @@ def test_texts_of_others_are_texts_in_a_page(tmp_path: Path) -> None:
     assert any(odd[:30] in row["item"] for row in page_data(tmp_path / "page.html")["table"])
 
 
-def test_figures_are_those_of_the_plan(tmp_path: Path) -> None:
+def test_figures_are_those_that_were_drawn(tmp_path: Path) -> None:
     plan = make_plans(tmp_path)["second"]
     moved = pd.DataFrame(columns=["checkpoint", "tier", "item", "n", "gained", "lost"])
+    plan.figures_folder.mkdir(parents=True)
+    (plan.figures_folder / "tier3_moves.svg").touch()
     write_figures(drawn_stage(plan, long_table()), moved)
-    assert {*plan.figures.values()} == {*plan.figures_folder.iterdir()}
-    assert "tier3_0" in plan.figures["forest", "tier3"].read_text()
-    assert "nothing to draw yet" in plan.figures["moves", "tier3"].read_text()
+    assert "tier3_0" in (plan.figures_folder / "tier3_forest.svg").read_text()
+    assert not (plan.figures_folder / "tier3_moves.svg").exists()
 
 
 def test_models_that_were_scored_once_are_lines(tmp_path: Path) -> None:
@@ -216,10 +217,7 @@ def test_models_that_were_scored_once_are_lines(tmp_path: Path) -> None:
     write_side(public, plan, step=0, seed=9, **SMALL)
     with edited(public / "tier2_ppl.json") as content:
         content["protocol"] = "test-2"
-    more = {
-        "runs": {"public": OtherRun(path=str(public))},
-        "references": {"paper": PublishedScores(source="a paper", scores={"quiz": 0.5})},
-    }
+    more = {"runs": {"public": OtherRun(path=str(public))}}
     plan = replace(plan, config=plan.config.model_copy(update=more))
     rows = page_data(write_report(plan))["table"]
     lines = {
@@ -227,7 +225,6 @@ def test_models_that_were_scored_once_are_lines(tmp_path: Path) -> None:
         for row in rows
         if row["role"] == "reference"
     }
-    assert lines["paper (published)", "tier3", "quiz"] == 0.5
     file = json.loads((public / "tier3_cf.json").read_text())
     quiz = float(f"{file['tasks']['quiz']['accuracy']:.6g}")
     assert lines["public", "tier3", "quiz"] == quiz

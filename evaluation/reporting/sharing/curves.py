@@ -5,6 +5,7 @@ event files; Weights & Biases gets an offline run, which `wandb sync` sends wher
 """
 
 import importlib
+import os
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
@@ -91,17 +92,18 @@ def _write_events(package: Any, points: Sequence[Point], output: Path) -> None:
 
 
 def _write_run(wandb: Any, config: Config, points: Sequence[Point], output: Path) -> None:
-    """Write the run that `config` names, without stages' commands, which may hold secrets."""
-    settings, results = config.weights_and_biases, Path(config.results).resolve()
-    name = settings.run or results.name
-    number = f"eval-{fingerprint([settings.project, name, str(results)])[:12]}"
+    """Write the run that wandb's own variables name, without stages' commands, which may hold secrets."""
+    results = Path(config.results).resolve()
+    project = os.environ.get("WANDB_PROJECT") or "staged-evaluation"
+    name = os.environ.get("WANDB_NAME") or results.name
+    number = f"eval-{fingerprint([project, name, str(results)])[:12]}"
     for old in (output / "wandb").glob(f"offline-run-*-{number}"):
         shutil.rmtree(old)
     output.mkdir(parents=True, exist_ok=True)
     run = wandb.init(
         mode="offline",
         dir=str(output),
-        project=settings.project,
+        project=project,
         id=number,  # the same for every export of a run, so that it is synced as one run
         name=name,
         config=config.model_dump(mode="json", exclude={"stages": {"__all__": {"command"}}}),

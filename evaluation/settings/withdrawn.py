@@ -4,24 +4,20 @@ from typing import Literal
 
 Kind = Literal["key", "value", "command", "option"]
 
-WITHDRAWN: dict[tuple[Kind, str], str] = {
+_TABLE: dict[tuple[Kind, str], str] = {
     ("key", "notify"): "write `snakemake …; mail …`, or --mail-type into the profile",
-    ("option", "--scores-only"): "leave it out: a run's `collect` is a step of its own",
-    ("option", "--quiet"): "leave it out: headers and files' times show what is still written",
     ("option", "--give-up"): "stop the watcher, or run it with --once by cron",
     ("option", "--cluster"): "edit slurm_profile/, which `init` writes",
     ("option", "--objective"): "write `objective` into the stage in config/config.yaml",
     ("option", "--text"): "write a slice with `files` into a suite (config/README.md)",
     ("key", "also"): "no mean holds several tiers; make a group and an objective of each tier",
     ("key", "greedy"): "no mean holds several tiers; make a group of the tasks with choices alone",
-    ("key", "olmo_eval"): "run olmo-eval by `command:` in a stage of its own",
-    ("key", "olmo_eval_suites"): "run olmo-eval by `command:` in a stage of its own",
+    ("key", "olmo_eval olmo_eval_suites"): "run olmo-eval by `command:` in a stage of its own",
     ("key", "python"): "run BigCodeBench and DS-1000 by `command:` in a stage of its own",
-    ("value", "olmo_eval"): "run olmo-eval by `command:` in a stage of its own",
-    ("value", "olmobase_easy"): "run olmo-eval by `command:` in a stage of its own",
-    ("value", "olmobase_fim"): "run olmo-eval by `command:` in a stage of its own",
-    ("value", "olmobase_main"): "run olmo-eval by `command:` in a stage of its own",
-    ("value", "ruler"): "run olmo-eval by `command:` in a stage of its own",
+    (
+        "value",
+        "olmo_eval olmobase_easy olmobase_fim olmobase_main ruler",
+    ): "run olmo-eval by `command:` in a stage of its own",
     (
         "value",
         "every-eval-ever",
@@ -29,30 +25,31 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ("value", "hf-eval-results"): "write `.eval_results/*.yaml` with the values of summary.csv",
     ("option", "--hub-task"): "write `.eval_results/*.yaml` with the values of summary.csv",
     ("value", "lm-eval"): "read summary.csv, and the samples in generation/TASK/results.jsonl",
-    ("option", "--organization"): "leave it out: curves name no model",
-    ("command", "tables"): "run `report --stage STAGE`, which makes all that shows a stage",
+    ("command", "tables figures"): "run `report --stage STAGE`, which makes all that shows a stage",
     ("command", "deltas"): "run `report --stage STAGE`, which compares all its steps",
-    ("command", "figures"): "run `report --stage STAGE`, which makes all that shows a stage",
     ("command", "front-page"): "run `report`",
     ("command", "comparison"): "run `report`, which compares with `runs`, too",
     ("command", "curriculum"): "take ids by the credits in generation/TASK/results.jsonl",
     ("value", "number"): "take `pattern` with lm-eval's filters as `gsm8k` has, or `math_verify`",
     ("value", "mathematics"): "take `math_verify`, with `boxed` or `minerva` beside it",
-    ("value", "pass_rate_number"): "name `pass_rate`, that of the primary verifier",
-    ("value", "pass_rate_mathematics"): "name `pass_rate`, that of the primary verifier",
-    ("value", "gold_margin"): "name `gold_bits_per_byte` or `correct_probability`",
-    ("value", "brier_score"): "name `gold_bits_per_byte` or `correct_probability`",
-    ("value", "calibration_error"): "name `gold_bits_per_byte` or `correct_probability`",
-    ("value", "token_accuracy"): "leave it out: losses decide tier2",
-    ("value", "z_loss"): "leave it out: losses decide tier2",
+    (
+        "value",
+        "pass_rate_number pass_rate_mathematics",
+    ): "name `pass_rate`, that of the primary verifier",
+    (
+        "value",
+        "gold_margin brier_score calibration_error",
+    ): "name `gold_bits_per_byte` or another",
+    ("value", "token_accuracy z_loss"): "leave it out: losses decide tier2",
     ("key", "gpus_per_checkpoint"): "a model has one GPU; score a larger one by a `command`",
     ("key", "cuda_graphs"): "leave it out: steps are launched; for many completions use vLLM",
     ("key", "processes"): "a checkpoint has one GPU; for many completions set `engine: vllm`",
     ("key", "average"): "read the recipe's interval, which has the noise between checkpoints",
     ("key", "merges"): "write the mean with `merge`, and list its folder in `checkpoints`",
+    ("key", "references"): "score the model's Hugging Face folder, and name the results in `runs`",
+    ("key", "weights_and_biases"): "set wandb's own variables WANDB_PROJECT and WANDB_NAME",
     ("key", "listed"): "start the run again, which writes the list into `checkpoints`",
-    ("option", "--at-step"): "name the results of two checkpoints",
-    ("option", "--at-tokens"): "name the results of two checkpoints",
+    ("option", "--at-step --at-tokens"): "name the results of two checkpoints",
     ("option", "--merge"): "write the mean with the command `merge`, and list it as a step",
     ("option", "--checkpoint"): "write `--step STEP` or `--bridge`",
     ("option", "--engine-version"): "write the version into the name: `--engine 'sglang 0.5'`",
@@ -76,12 +73,9 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
         "value",
         "defines",
     ): "write `passes_tests`, which calls the function with its arguments' names",
-    ("value", "code_is"): "write `passes_tests`, and what must be there in `contains`",
-    ("value", "code_has"): "write `passes_tests`, and what must be there in `contains`",
+    ("value", "code_is code_has"): "write `passes_tests`, and what must be there in `contains`",
     ("value", "code_lines"): "write `definitions_only`, or what may not be there in `code_lacks`",
     ("key", "patterns"): "name Python's words and signs in `texts`, such as `max(` or `for`",
-    ("option", "--ids"): "leave it out: Nanotron's code gets random ids",
-    ("option", "--limit"): "leave it out: Nanotron's code has half an hour",
     ("key", "seed"): "shuffle the file of a slice before; `skip_documents` sets where it begins",
     ("key", "check_texts"): "compare the ids in self_check.json beside the cached tokenizer",
     (
@@ -90,8 +84,12 @@ WITHDRAWN: dict[tuple[Kind, str], str] = {
     ): "add your tasks to the harness's own environment, or run it by `command:`",
     ("command", "import-hf"): "list the Hugging Face folder in `checkpoints` as it is",
 }
-"""The sentences, by what the name is: a key of configuration or suite, a value of such a key (a kind
-of verifier, a format, a suite), a command, an option."""
+"""The sentences, by what the names are: keys of configuration or suite, values of such a key (kinds of
+verifiers, formats, suites), commands, options."""
+
+WITHDRAWN = {
+    (kind, name): words for (kind, names), words in _TABLE.items() for name in names.split()
+}
 
 
 def instead(kind: Kind, name: str) -> str | None:
