@@ -43,7 +43,7 @@ class Subject:
     def log(self) -> Path:
         """Log of the job that scores it."""
         step = self.own_step
-        return self.plan.bridge_log if step is None else self.plan.step_log(step)
+        return self.plan.score_log(step)
 
     def open(self) -> Checkpoint:
         """Open the checkpoint; raise as `open_checkpoint`.

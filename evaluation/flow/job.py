@@ -89,7 +89,7 @@ def _spread(plan: StagePlan, steps: Sequence[int], gpus: Sequence[str]) -> int:
         raise ScoringError(
             f"stages.{plan.name}: some of steps {', '.join(map(str, steps))} failed (exit codes "
             f"{', '.join(map(str, sorted(failed)))}); the reasons stand above and in "
-            f"{plan.step_log(steps[0]).parent}. The others are scored: run again"
+            f"{plan.score_log(steps[0]).parent}. The others are scored: run again"
         )
     return max(codes)
 

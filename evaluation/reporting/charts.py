@@ -215,14 +215,6 @@ def moves(
     return _chosen(alt.layer(*layers), checkpoints, chosen)
 
 
-def nothing(text: str) -> alt.Chart:
-    """Draw a sentence in place of a chart that would be empty."""
-    drawn: alt.Chart = (
-        alt.Chart(alt.InlineData([{}])).mark_text(fontSize=12).encode(text=alt.value(text))
-    )
-    return drawn
-
-
 def write_svg(path: Path, chart: Drawn) -> None:
     """Write a chart as SVG, with text as text."""
     write_text(path, vl_convert.vegalite_to_svg(chart.to_dict()))

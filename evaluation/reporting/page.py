@@ -146,7 +146,7 @@ def _with_total(stages: Mapping[str, JudgedStage]) -> pd.DataFrame:
 def _steps_before(name: str, stages: Mapping[str, JudgedStage], seen: tuple[str, ...] = ()) -> int:
     """Return the steps of training before a stage, along the stages that it continues."""
     stage = stages[name].plan.stage if name in stages and name not in seen else None
-    origin = (stage.trained_from or stage.bridge) if stage else None
+    origin = stage.bridge if stage else None
     before = (origin.stage or "") if origin else ""
     if origin is None or before not in stages:
         return 0

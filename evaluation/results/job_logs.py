@@ -21,7 +21,7 @@ def checkpoint_logs(plan: StagePlan, step: int | None) -> list[Path]:
     """Return the logs of a checkpoint's jobs (None: the bridge's); a batch's has the names of its steps."""
     name, folder = "bridge" if step is None else str(step), plan.results / "eval_logs"
     results = plan.bridge_folder if step is None else plan.step_folder(step)
-    own = plan.bridge_log if step is None else plan.step_log(step)
+    own = plan.score_log(step)
     batches = [
         log for log in folder.glob("score/*.log") if name in log.stem.partition("-")[0].split("_")
     ]

@@ -2,28 +2,11 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from evaluation.settings.model import Settings, Text
 
-_RESERVED = frozenset(
-    "messages conversation chat_template tokenize add_generation_prompt continue_final_message padding "
-    "truncation max_length return_tensors return_dict return_assistant_tokens_mask tokenizer_kwargs".split()
-)
-"""Arguments of `apply_chat_template` that are set for every prompt, or that change no text."""
-
-
-def _free(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    if taken := _RESERVED & given.keys():
-        raise ValueError(
-            f"{min(taken)} is set for every prompt; write names that the template reads"
-        )
-    return given
-
-
-TemplateValues = Annotated[
-    dict[Annotated[str, Field(pattern=r"^[^\W\d]\w*$")], JsonValue], AfterValidator(_free)
-]
+TemplateValues = dict[Annotated[str, Field(pattern=r"^[^\W\d]\w*$")], JsonValue]
 """Variables that a chat template reads besides the messages, by name."""
 
 

@@ -46,7 +46,6 @@ class Counted(CheckSettings):
 
 
 def _model(name: str, function: Function) -> type[CheckSettings]:
-    """Return the model of a check's settings, described by its docstring."""
     described = Field(description=str(function.__doc__))
     fields: dict[str, Any] = {"check": (Literal[name], described), **settings_of(function)}
     title = name.title().replace("_", "")

@@ -78,7 +78,6 @@ class GenerationSettings(Settings):
 
     @property
     def decoding(self) -> dict[str, str]:
-        """The settings that decide an answer, and are part of its key."""
         return {} if self.engine == "own" else {"engine": self.engine}
 
 
@@ -102,5 +101,4 @@ class Verification(Settings):
 
     @property
     def deciding(self) -> dict[str, Any]:
-        """The settings that decide verdicts; the number of workers does not."""
         return self.model_dump(exclude={"workers"})

@@ -79,7 +79,6 @@ class Config(Settings):
         return ""
 
     def key(self, name: str) -> str:
-        """Return a key with the file that it is in, for messages."""
         return f"{self.origin}: {name}" if self.origin else name
 
     @model_validator(mode="after")
@@ -88,20 +87,15 @@ class Config(Settings):
         results = {n: s.results or f"{self.results}/{n}" for n, s in self.stages.items()}
         check_folders(self.results, self.cache, results)
         for name, stage in self.stages.items():
-            for key in ("bridge", "trained_from"):
-                owner = getattr(getattr(stage, key), "stage", None)
-                if owner is not None and owner not in self.stages:
-                    missing = no_such("stage", owner, self.stages)
-                    raise ValueError(f"stages.{name}.{key}.stage: {missing}")
+            owner = stage.bridge.stage if stage.bridge else None
+            if owner is not None and owner not in self.stages:
+                missing = no_such("stage", owner, self.stages)
+                raise ValueError(f"stages.{name}.bridge.stage: {missing}")
         return self
 
 
 def load_config(path: str | Path) -> Config:
-    """Read and validate a configuration file, whose paths may be relative to its folder.
-
-    Raises:
-        ConfigError: It is invalid; names the file, the key and the remedy.
-    """
+    """Read and validate a configuration file, whose paths may be relative to its folder."""
     return validate_config(read_yaml(Path(path)), str(path), [Path(path)])
 
 

@@ -23,10 +23,7 @@ def effective_text(config: Config, origins: Sequence[str] = ()) -> str:
 
 
 def effective_path(config: Config) -> Path:
-    """Return `<results>/.config/<user's number>/<fingerprint>.yaml`.
-
-    It is named by its content, so that two runs with different settings never share one.
-    """
+    """Return `<results>/.config/<user's number>/<fingerprint>.yaml`: no two contents share one."""
     folder = Path(config.results) / FOLDER / str(os.getuid())
     return folder / f"{fingerprint(_content(config))}.yaml"
 

@@ -44,10 +44,7 @@ def group_leaves(name: str, groups: Groups) -> list[str]:
 
 
 def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> dict[str, float]:
-    """Return the weight of each slice or task in a group's mean, by its count of `questions`.
-
-    The weights add up to 1.
-    """
+    """Return the weight, of 1, of each slice or task in a group's mean, by its count of `questions`."""
     group = groups[name]
     groups = _of_its_tier(group, groups)
     if group.weigh != "members":
@@ -70,11 +67,7 @@ def _of_its_tier(group: Group, groups: Groups) -> Groups:
 def check_groups(
     origin: str, groups: Groups, items: Mapping[TierName, Mapping[str, object]]
 ) -> None:
-    """Refuse groups whose members, the `items` of each tier, cannot be averaged.
-
-    Raises:
-        ConfigError: A group has unknown members, members of two metrics, or contains itself.
-    """
+    """Refuse groups whose members, the `items` of each tier, cannot be averaged."""
     graph = {name: _of_its_tier(one, groups).keys() & one.members for name, one in groups.items()}
     try:
         TopologicalSorter(graph).prepare()

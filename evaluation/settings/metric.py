@@ -47,7 +47,6 @@ class Metric:
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
-        """Least and greatest possible value; None where there is none."""
         is_share = self.unit == "fraction" and self.least is None and self.most is None
         return (0.0, 1.0) if is_share else (self.least, self.most)
 
@@ -89,11 +88,7 @@ class Metric:
         return math.inf if mean is None else mean
 
     def number(self, value: float, sign: str = "") -> str:
-        """Format a value or difference without its unit: `-3.98` for a fraction of -0.0398.
-
-        Args:
-            sign: Sign option of Python's format language: `+` also marks gains.
-        """
+        """Format a value or difference without its unit: `-3.98` for a fraction of -0.0398."""
         scale, decimals, _ = self._read_as
         return f"{scale * value:{sign}.{decimals}f}"
 
@@ -109,10 +104,7 @@ class Metric:
         return f"{self.number(value, sign)}{bounds} {self.change_unit}"
 
     def size(self, size: float) -> str:
-        """Format a margin as configured: `1 point` or `0.02 nats per token`.
-
-        `change` formats what was measured.
-        """
+        """Format a margin as configured: `1 point` or `0.02 nats per token`."""
         if self.unit != "fraction":
             return f"{size:.4g} {self.unit}"
         points = f"{100 * size:.4g}"

@@ -21,10 +21,7 @@ _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
 
 
 def expand_path(text: str) -> str:
-    """Replace `$NAME`, `${NAME}` and a leading `~`.
-
-    Raises ValueError for a variable without a value, and for the address of something elsewhere.
-    """
+    """Replace `$NAME`, `${NAME}` and a leading `~`; raise ValueError for an address or an unset variable."""
     for variable in _VARIABLE.findall(text):
         if not os.environ.get(name := variable.strip("${}")):
             raise ValueError(
@@ -59,7 +56,6 @@ def _find_folder(name: str, info: ValidationInfo) -> str:
 
 
 def distinct(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """Return a list unchanged; raise ValueError if an entry appears twice."""
     for entry, times in Counter(entries).most_common(1):
         if times > 1:
             raise ValueError(f"{entry} appears twice; leave one out")
@@ -108,11 +104,7 @@ class Settings(BaseModel):
 
 
 def config_error(error: ValidationError, file: str, root: type[BaseModel]) -> ConfigError:
-    """Return pydantic's report with a line for each key at fault: file, key, what is wrong.
-
-    Args:
-        root: The model that was validated.
-    """
+    """Return pydantic's report on a `root` with a line for each key at fault: file, key, what is wrong."""
     mistakes = error.errors(include_url=False)
     words: dict[str, list[str]] = {}
     for mistake in mistakes:

@@ -47,16 +47,8 @@ class Objective(Settings):
         tier = TIERS[self.tier]
         return tier.metric(self.metric or tier.headline)
 
-    @property
-    def title(self) -> str:
-        """The objective in words, as `Ranked choices (tier3), accuracy: any gain is wanted`."""
-        metric = self.decided_on
-        named = objective_in_words(self.tier, metric, self.group)
-        return f"{named}: {aim_in_words(self.want, self.margin, metric)}"
-
 
 def objective_in_words(tier: TierName, metric: Metric, group: str | None) -> str:
-    """Return an objective's metric with the tier's title and name, and its group."""
     of = f" of {group}" if group else ""
     return f"{TIERS[tier].title} ({tier}), {metric.words}{of}"
 
@@ -72,12 +64,7 @@ def aim_in_words(want: Literal["improve", "keep"], margin: float, metric: Metric
 
 
 def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective:
-    """Return an objective; name its metric where its tasks have no choices to rank.
-
-    Raises:
-        ConfigError: `key` names an objective of whose tier or group the suite has nothing, or of whose
-            metric only some of the tasks, or none, are.
-    """
+    """Return an objective; name its metric where its tasks have no choices to rank."""
     items, tier = objective_items(objective, suite, key), TIERS[objective.tier]
     if objective.tier != "tier3":
         return objective

@@ -66,11 +66,7 @@ class StagePlan:
         return self.cache / "tokenizer"
 
     def cache_folder(self, tier: TierName, name: str) -> Path:
-        """Return the folder of an entry in the cache.
-
-        Args:
-            name: Name of the item; of the stage where the tier has one entry for each stage.
-        """
+        """Return the folder of an item's entry; of the stage's where the tier has one for each stage."""
         return self.cache / TIERS[tier].cache.folder / name
 
     def cache_entries(self, tier: TierName) -> tuple[str, ...]:
@@ -82,7 +78,6 @@ class StagePlan:
 
     @property
     def provided(self) -> dict[tuple[TierName, str], ProviderChoices | ProviderTask]:
-        """The tasks that come from a provider, by tier and name."""
         return {
             (tier, name): task
             for tier in self.tiers
@@ -96,7 +91,6 @@ class StagePlan:
 
     @property
     def nltk_data(self) -> Path:
-        """The folder of data that verifiers of instructions read, shared by all tokenizers."""
         return Path(self.config.cache) / "nltk_data"
 
     @property
@@ -114,13 +108,10 @@ class StagePlan:
     def bridge_folder(self) -> Path:
         return self.results / "bridge"
 
-    def step_log(self, step: int) -> Path:
-        """Return the log of a step's scoring where a job scores several steps."""
-        return self.results / "eval_logs" / "score" / f"{results_folder(step)}.log"
-
-    @property
-    def bridge_log(self) -> Path:
-        return self.results / "eval_logs" / "score" / "bridge.log"
+    def score_log(self, step: int | None) -> Path:
+        """Return the log of a step's scoring, or of the bridge's, where a job scores several."""
+        name = "bridge" if step is None else results_folder(step)
+        return self.results / "eval_logs" / "score" / f"{name}.log"
 
     @property
     def check_log(self) -> Path:
@@ -149,5 +140,4 @@ class StagePlan:
         return f"step {step}" + (f" ({name})" if name else "")
 
     def checkpoint(self, step: int) -> Path:
-        """Return the folder of a step's checkpoint, which need not exist."""
         return self.stage.folder_of(step)

@@ -55,11 +55,7 @@ def stage_suite(config: Config, stage: str) -> Suite:
 
 
 def plan_stage(config: Config, name: str) -> StagePlan:
-    """Resolve a stage: merged suite, settled objectives, tokenizer and sequence length.
-
-    Raises:
-        ConfigError: Its tokenizer or sequence length cannot be found.
-    """
+    """Resolve a stage: merged suite, settled objectives, tokenizer and sequence length."""
     suite = stage_suite(config, name)
     stage = config.stages[name]
     objectives = tuple(
@@ -149,10 +145,7 @@ def _given_or_trained(config: Config, name: str, stage: Stage, key: str, *at: st
 
 
 def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | None:
-    """Return a number of the training configuration, or of the first checkpoint's; None without.
-
-    `key` is keys joined by dots, such as `tokens.sequence_length`.
-    """
+    """Return the number at `tokens.sequence_length` or the like, as `_training_config`; None without."""
     try:
         _, training = _training_config(config, name, stage, key)
     except ConfigError:
@@ -163,11 +156,7 @@ def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | N
 
 
 def model_positions(config: Config, name: str, stage: Stage) -> int | None:
-    """Return the model's positions by the training configuration or the first checkpoint; None without.
-
-    Raises:
-        ConfigError: The model's configuration in that checkpoint cannot be read.
-    """
+    """Return the model's positions by the training configuration or the first checkpoint; None without."""
     trained = recorded_value(config, name, stage, f"model.model_config.{_POSITIONS}")
     paths = [path for file in _MODEL_FILES for path in _checkpoint_files(stage, file)[:1]]
     if trained is not None or stage.training_config or config.training_config or not paths:
@@ -198,7 +187,6 @@ def _by_step(path: Path) -> tuple[bool, int, str]:
 
 
 def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tuple[Path, Any]:
-    """Return the training configuration and its file, or else that of the first checkpoint."""
     key = f"stages.{name}.training_config" if stage.training_config else "training_config"
     if given := stage.training_config or config.training_config:
         try:
@@ -216,7 +204,6 @@ def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tu
 
 
 def _checkpoint_files(stage: Stage, file: str) -> list[Path]:
-    """Return the files of a name in a stage's checkpoints, that of the first step first."""
     places = [Path(listed_checkpoint.path, file) for listed_checkpoint in stage.listed]
     files = filter(Path.is_file, places) if places else Path(stage.checkpoints).glob(f"*/{file}")
     return sorted(files, key=_by_step)

@@ -36,10 +36,7 @@ class Providers(Settings):
     lm_eval: ExpandedPath = Field(".venv-lm-eval/bin/python", description="Python that has it.")
 
     def python(self, provider: str) -> Path:
-        """Return the absolute path of a provider's Python.
-
-        Links are not followed, as a virtual environment is one.
-        """
+        """Return the absolute path; links are not followed, as a virtual environment is one."""
         return Path(os.path.abspath(getattr(self, provider)))
 
 
@@ -66,7 +63,6 @@ class _ByName(Settings):
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The settings that decide what is fetched and scored, and which questions are grouped."""
         cluster = getattr(self, "cluster", None)
         return self.asked | ({"cluster": cluster} if cluster else {})
 

@@ -46,7 +46,6 @@ Steps = Annotated[
 
 
 def is_requested(step: int, steps: Steps) -> bool:
-    """Return whether a stage's key `steps` requests a step that is on disk."""
     if isinstance(steps, tuple):
         return step in steps
     return step % (steps.every if isinstance(steps, StepInterval) else 1) == 0

@@ -28,7 +28,6 @@ Schema = Mapping[str, Any]
 
 
 def keys_page() -> str:
-    """Return `docs/keys.md`: a table for each kind of setting."""
     parts = [_HEAD]
     for title, model in (("config.yaml", Config), ("task_suites/*.yaml", Suite)):
         schema = model.model_json_schema()

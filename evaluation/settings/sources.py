@@ -45,7 +45,6 @@ class Source(Settings):
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The settings that decide what is fetched and scored."""
         return self.model_dump(mode="json", exclude=set(self.VIEWS))
 
     @model_validator(mode="after")
@@ -105,10 +104,7 @@ class Task(Source):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The settings that decide what is scored.
-
-        The gold answer is among them only with solved examples, which end in it.
-        """
+        """What is scored: the gold answer only with solved examples, which end in it."""
         unasked = {"cluster", "stratum"} if self.num_fewshot else {"cluster", "stratum", "gold"}
         return {key: value for key, value in self.definition.items() if key not in unasked}
 

@@ -38,13 +38,6 @@ class Bridge(Settings):
         return self
 
 
-class Origin(Settings):
-    """The checkpoint that a stage was trained from, where that is not its bridge."""
-
-    stage: Text = Field(description="Stage it belongs to.")
-    step: Step = Field(description="Step of that stage.")
-
-
 class Assumed(Settings):
     """What a stage assumes about checkpoints whose config.yaml is missing."""
 
@@ -65,11 +58,6 @@ class Stage(Settings):
         min_length=1, description="Suites, by file name."
     )
     bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
-    trained_from: Origin | None = Field(
-        None,
-        description="Checkpoint where its training began, if that is not the bridge; pages draw the stage "
-        "from there.",
-    )
     objective: tuple[Objective, ...] = Field((), description="What to improve or keep.")
     results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
     tokenizer: Tokenizer | None = Field(None, description="If not the top level's.")
@@ -82,7 +70,6 @@ class Stage(Settings):
 
     @property
     def listed(self) -> tuple[ListedCheckpoint, ...]:
-        """The checkpoints if they are listed, else none."""
         return self.given if isinstance(self.given, tuple) else ()
 
     @property
@@ -95,13 +82,11 @@ class Stage(Settings):
         )
 
     def folder_of(self, step: int) -> Path:
-        """Return the folder of a step, which need not exist."""
         listed = {checkpoint.step: checkpoint.path for checkpoint in self.listed}
         return Path(listed[step]) if step in listed else step_folder(Path(self.checkpoints), step)
 
     @property
     def names(self) -> dict[int, str]:
-        """What the list of checkpoints calls steps, where it has names."""
         return {checkpoint.step: checkpoint.name for checkpoint in self.listed if checkpoint.name}
 
     @field_validator("objective")

@@ -31,5 +31,4 @@ def results_folder(step: int) -> str:
 
 
 def step_of_results(folder: Path) -> int:
-    """Return the step whose results a folder has; the inverse of `results_folder`."""
     return int(folder.name.removeprefix("step_"))

@@ -119,7 +119,6 @@ class Suite(ChatSettings):
         return self
 
     def tier_groups(self, tier: str) -> dict[str, Group]:
-        """Return the groups of a tier by name, in the order of the suite."""
         return {name: group for name, group in self.groups.items() if group.tier == tier}
 
     @property
@@ -166,7 +165,6 @@ def _suite_file(folder: Path, name: str, asked: str) -> Path:
 
 
 def _overridden(base: Suite, suite: Suite, path: Path) -> Suite:
-    """Return `base` with the suite's keys of some of its items; raise ConfigError like `load_suite`."""
     changed: dict[str, Any] = {}
     for section, overrides in suite.overrides.items():
         items = changed[section] = dict(getattr(base, section))
@@ -188,11 +186,7 @@ CARRIED = frozenset((*_CHAT, "attention", "system", "stop"))
 
 
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
-    """Merge suites, in the order of the configuration; the last one's other settings hold.
-
-    Raises:
-        ConfigError: Two suites define a name differently.
-    """
+    """Merge suites, in the order of the configuration; the last one's other settings hold."""
     sections = [*(tier.section for tier in TIERS.values()), "groups"]
     merged: dict[str, Any] = {section: {} for section in sections}
     for name, suite in named:

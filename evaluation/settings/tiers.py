@@ -38,12 +38,7 @@ class Cache:
 
     @property
     def flag(self) -> str:
-        """The option of `prefill` that makes such an entry: `--slice`."""
         return f"--{self.name.replace('_', '-')}"
-
-    def option(self, entry: str) -> str:
-        """Return the option of `prefill` that makes one entry, as `--slice NAME`; `--probes` alone."""
-        return self.flag if self.per_stage else f"{self.flag} {entry}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +71,6 @@ class Tier:
     stored: str | None = None
     """The version of its scores in the store, if other than the protocol: the first with these answers."""
     rates: bool = False
-    companion: str | None = None
-    """The secondary metric that is shown with an undecided headline, as it detects smaller differences."""
     unranked: tuple[str, ...] = ()
     """Metrics of items for which only the right answer is scored; their headline first."""
 
@@ -124,7 +117,6 @@ class Tier:
         return next(one for one in self.headline_first if one.numerator == metric.numerator)
 
     def metrics_by(self, kind: TaskKind) -> tuple[str, ...]:
-        """Return the names of an item's metrics by its kind, the headline first."""
         ranked = (self.headline, *(metric.name for metric in self.secondary))
         return self.unranked if kind == "gold" else ranked
 
@@ -138,7 +130,6 @@ class Tier:
         return self.headline if name == primary else f"{self.headline}_{name}"
 
     def headline_of(self, values: Container[str]) -> str:
-        """Return the metric that decides on an item with these values."""
         return self.metrics_of(values)[0]
 
     def shown_of(self, values: Container[str]) -> str:
@@ -189,7 +180,6 @@ _TABLE = (
             Metric("greedy", called="greedy rate"),
         ),
         headline="acc",
-        companion="gold_bits_per_byte",
         unranked=("gold_bits_per_byte", "greedy"),
         shown="acc",
         protocol="tier3-4",

@@ -48,6 +48,7 @@ _TABLE: dict[tuple[Kind, str], str] = {
     ("key", "merges"): "write the mean with `merge`, and list its folder in `checkpoints`",
     ("key", "references"): "score the model's Hugging Face folder, and name the results in `runs`",
     ("key", "weights_and_biases"): "set wandb's own variables WANDB_PROJECT and WANDB_NAME",
+    ("key", "trained_from"): "leave it out: checkpoints tell the tokens of training before them",
     ("key", "listed"): "start the run again, which writes the list into `checkpoints`",
     ("option", "--at-step --at-tokens"): "name the results of two checkpoints",
     ("option", "--merge"): "write the mean with the command `merge`, and list it as a step",

@@ -16,15 +16,12 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_LOADER):  # type: ignore[misc]
-    """A loader that reads dates as text and refuses a key given twice."""
-
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":timestamp")]
         for first, known in _LOADER.yaml_implicit_resolvers.items()
     }
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        """Build a mapping; raise ValueError for a key that appears twice."""
         keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         for name, times in Counter(key.value for key in keys).most_common(1):
             if times > 1:
@@ -47,7 +44,6 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str) -> dict[str, Any]:
-    """Return the mapping that a text holds; raise ConfigError on a mistake."""
     try:
         content = yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError) as error:

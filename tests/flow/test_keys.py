@@ -25,7 +25,7 @@ VIEWS = {
     "training_config tokenizer sequence_length scoring.compile scoring.row_tokens scoring.cpu_row_tokens "
     "scoring.generation_batch scoring.checkpoints_per_job generation.python generation.memory_share "
     "verification.workers stages",
-    "stage": "results steps open_ended names suites bridge objective trained_from training_config tokenizer "
+    "stage": "results steps open_ended names suites bridge objective training_config tokenizer "
     "sequence_length command_hours checkpoints listed folders",
     "suite": "extends overrides attention system stop answer_after chat_template chat_template_kwargs",
 }

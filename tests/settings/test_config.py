@@ -33,12 +33,6 @@ def content(folder: Path, **stage: Any) -> dict[str, Any]:
     }
 
 
-def test_variables_are_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCRATCH", "/scratch/me")
-    config = validate_config(content(tmp_path, checkpoints="${SCRATCH}/ckpts"), "mine.yaml")
-    assert config.stages["stage2"].checkpoints == "/scratch/me/ckpts"
-
-
 def test_one_name_for_two_things_in_one_cache_is_refused(tmp_path: Path) -> None:
     raw = content(tmp_path, suites=["other"])
     suite_files(tmp_path, base=WEB, other={"slices": {"web": {"dataset": "v"}}})

@@ -43,11 +43,6 @@ def test_then_the_working_folder_of_which_a_path_stays_as_it_is_written(
     assert load_config(file).stages["one"].checkpoints == "ckpts"
 
 
-def test_what_is_written_is_seen_from_the_working_folder(file: Path) -> None:
-    (file.parent / "results").mkdir()
-    assert load_config(file).results == "results"
-
-
 def test_a_tokenizer_is_a_folder_if_there_is_one(file: Path) -> None:
     assert load_config(file).tokenizer.name == "hub/name"
     (file.parent / "hub" / "name").mkdir(parents=True)

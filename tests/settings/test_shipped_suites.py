@@ -12,7 +12,6 @@ from evaluation.settings.planning import plan_stages
 from evaluation.settings.sources import Source
 from evaluation.settings.suites import load_suite
 from tests.conftest import ROOT
-from tests.settings.test_wrong_settings import suite_files
 
 SUITES = ROOT / "task_suites"
 
@@ -27,12 +26,6 @@ def planned(*suites: str) -> StagePlan:
 @pytest.mark.parametrize("name", sorted(path.stem for path in SUITES.glob("*.yaml")))
 def test_each_can_be_planned(name: str) -> None:
     assert planned(name).tiers
-
-
-def test_a_shared_name_of_one_definition(tmp_path: Path) -> None:
-    tasks = {"tasks": {"quiz": {"provider": "lm_eval", "task": "quiz"}}}
-    folder = suite_files(tmp_path, base=tasks, same={"extends": "base", **tasks})
-    assert load_suite(folder, "same") == load_suite(folder, "base")
 
 
 UNPINNED = Path(__file__).with_name("unpinned.yaml")
