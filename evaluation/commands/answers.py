@@ -25,9 +25,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_subjects(store, bridge=True, steps="step whose completions they are")
     store.add_argument("--engine", type=a_name, default="another engine", help="with its version")
     for command in (verify, store):
-        command.add_argument(
-            "completions", type=a_path, help="JSONL: ours or OpenAI's batch output"
-        )
+        command.add_argument("completions", type=a_path, help="JSONL of `id` and `completion`")
         command.add_argument("--task", type=a_name, required=True, help="task that was completed")
 
 

@@ -1,12 +1,8 @@
 """Completions in a file: verified as a stage's task verifies its own, or stored as a checkpoint's.
 
-A file has lines of this workflow, or batch output of OpenAI's API or `vllm run-batch`:
-
-{"id": "gsm8k/0", "sample": 0, "completion": "…"}
-{"custom_id": "gsm8k/0", "response": {"body": {"choices": [{"text": "…", "finish_reason": "stop"}]}}}
+A line is a completion: {"id": "gsm8k/0", "sample": 0, "completion": "…", "stop_reason": "stop"}
 """
 
-import json
 import os
 from collections import Counter
 from collections.abc import Container, Mapping
@@ -33,7 +29,7 @@ from evaluation.prefill.entries import check_entry, read_meta
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.records import forget
-from evaluation.results.files import FileModel, parse_json, parse_model, unusable
+from evaluation.results.files import FileModel, parse_model, unusable
 from evaluation.results.tier_files import Count
 from evaluation.scoring import stored_completions as stored
 from evaluation.scoring.answers import cut
@@ -61,8 +57,8 @@ def read_completions(path: Path, ids: Container[str]) -> dict[tuple[str, int], C
     lines, counts = dict[tuple[str, int], CompletionLine](), Counter[str]()
     for number, text in read_lines(path, ResultsError, "JSONL of `id` and `completion`"):
         where = path.with_name(f"{path.name}, line {number}")
-        for row in _rows(where, text) if text.strip() else ():
-            line = parse_model(where, json.dumps(row), CompletionLine, _AGAIN)
+        if text.strip():
+            line = parse_model(where, text, CompletionLine, _AGAIN)
             key = line.id, counts[line.id] if line.sample is None else line.sample
             if line.id not in ids or key in lines:
                 what = "appears twice" if key in lines else "is of no prompt of the task"
@@ -72,29 +68,6 @@ def read_completions(path: Path, ids: Container[str]) -> dict[tuple[str, int], C
     if not lines:
         raise ResultsError(f"{path}: it holds no completions; write a line for each")
     return lines
-
-
-def _rows(where: Path, text: bytes) -> list[dict[str, Any]]:
-    """Return a line's completions as lines of this workflow; raise ResultsError for a failed request."""
-    row = parse_json(where, text, _AGAIN)
-    if "custom_id" not in row:
-        return [row]
-    try:
-        choices = sorted(
-            row["response"]["body"]["choices"], key=lambda choice: int(choice["index"])
-        )
-        texts = [(_text(choice), choice["finish_reason"]) for choice in choices]
-    except (KeyError, TypeError, ValueError):
-        failed = str(row.get("error") or row.get("response"))[:200]
-        raise unusable(where, f"this request failed ({failed})", "send it again") from None
-    return [{"id": row["custom_id"], "completion": text, "stop_reason": why} for text, why in texts]
-
-
-def _text(choice: dict[str, Any]) -> Any:
-    """Return a choice's text, which a model that only called tools or did not end its thinking lacks."""
-    text = choice["text"] if "text" in choice else choice["message"]["content"]
-    is_ended = choice["finish_reason"] in ("length", "stop", "tool_calls", "function_call")
-    return "" if text is None and is_ended else text
 
 
 def verify_file(

@@ -25,23 +25,18 @@ from evaluation.settings.suites import Probe
 from evaluation.settings.tiers import TIERS, Tier
 from evaluation.store import ScoreStore
 from evaluation.verification.checks.registry import named
-from evaluation.verification.thinking import checked_part, end_of_thinking
+from evaluation.verification.thinking import checked_part
 from evaluation.verification.verdicts import Verdict, unless_unfinished
 
 
 @dataclass(frozen=True)
 class AnsweredProbe:
-    """A probe, its prompt as the model read it, the answer, and what ends the thinking in it, if anything."""
+    """A probe, its prompt as the model read it, the answer, and the template of its conversation."""
 
     probe: Probe
     prompt: str
     answer: StoredCompletion
     template: str | None
-
-    @property
-    def end(self) -> str | None:
-        """What ends the model's thinking; None: all of it is the answer."""
-        return end_of_thinking(self.probe.answer_after, self.template)
 
     @property
     def part(self) -> str | None:
@@ -172,14 +167,3 @@ def _shares(tier: Tier, rows: Sequence[PromptRow], rates: Sequence[str]) -> dict
     """Return all rates over some prompts; None where no prompt counts."""
     measured = _rated(tier, rows, rates).measured
     return {rate: measured[rate].value if rate in measured else None for rate in rates}
-
-
-def chats_in_file(chats: Iterable[Mapping[str, Any]], answered: Answered) -> list[dict[str, Any]]:
-    """Return the settings of conversations as `tier4_sft_native.json` has them."""
-    parts: list[dict[str, Any]] = []
-    for chat in chats:
-        shared = {k: chat[k] for k in ("chat_template", "chat_template_kwargs", "stop")}
-        for mark in dict.fromkeys(answered[name].end for name in chat["probes"]):
-            names = [name for name in chat["probes"] if answered[name].end == mark]
-            parts.append({"probes": names, **shared, "answer_after": mark})
-    return parts

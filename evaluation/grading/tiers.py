@@ -19,7 +19,6 @@ from evaluation.grading.completions import (
 )
 from evaluation.grading.probes import (
     answered_probes,
-    chats_in_file,
     probe_jobs,
     probe_rows,
     probe_units,
@@ -50,7 +49,7 @@ from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 from evaluation.verification.sandbox.run import describe_sandbox
 
-SPENT = ("seconds", "tokens_processed")
+_OF_CHATS = ("probes", "chat_template", "chat_template_kwargs", "stop")
 
 FOLDER = "generation"
 """Folder of a folder for each task of Tier5, in that of a checkpoint's results."""
@@ -86,7 +85,6 @@ def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, An
         units[name] = block_units(tier, table, item["data_checksum"])
         spent += scores
         slices[name] = {
-            **_cost(scores),
             **slice_values(tier, units[name]),
             **_origin(item, of_suite.group),
             "attention": of_suite.attention or "block",
@@ -113,7 +111,6 @@ def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
         checksum = {EXAMPLES: meta["checksum"][EXAMPLES]}
         about = {"data": meta["definition"], "data_checksum": checksum, "items": meta["items"]}
         tasks[name] = {
-            **_cost(scores),
             **summarize_questions(questions, primary),
             "truncated_contexts": sum(row["truncated"] for row in rows),
             **_origin(about, task.group),
@@ -145,7 +142,7 @@ def _verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any])
     content = {
         **summarize(rows),
         "unfinished": sum(probe.part is None for probe in answered.values()),
-        "chats": chats_in_file(entry["chats"], answered),
+        "chats": [{key: chat[key] for key in _OF_CHATS} for chat in entry["chats"]],
         **{key: entry[key] for key in ("data", "data_checksum")},
     }
     texts = [{k: v for k, v in row.items() if k not in ("headline", "checks")} for row in rows]
@@ -229,11 +226,6 @@ def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             left_out[reason] = left_out.get(reason, 0) + number
     sums = {key: sum(count[key] for count in counts) for key in ("asked", "used")}
     return {**sums, "left_out": left_out}
-
-
-def _cost(scores: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    scores = [*scores]
-    return {key: sum(score[key] for score in scores) for key in SPENT}
 
 
 def _origin(item: Mapping[str, Any], group: str | None) -> dict[str, Any]:

@@ -55,7 +55,10 @@ def find_verdicts(
     """
     item, settings = f"verdicts-{name}", {"protocol": tier.protocol, **vars(limits_of(plan))}
     keys = [*_keys(jobs)]
-    verdicts, _ = store.find_rows(store.prefix(item, settings), keys, lambda row, _: _verdict(row))
+    prefix, fields = store.prefix(item, settings), SCHEMA.names[1:]
+    verdicts, _ = store.find_rows(
+        prefix, keys, lambda row, _: Verdict(**{field: row[field] for field in fields})
+    )
     missing = {key: job for key, job in zip(keys, jobs, strict=True) if key not in verdicts}
     names, new = [*missing], run_verifiers(plan, [*missing.values()])
     while part := {names[number]: verdict for number, verdict in islice(new, _PART)}:
@@ -73,10 +76,6 @@ def _keys(jobs: Sequence[AnswerJob]) -> Iterator[str]:
         yield fingerprint([shared[both], text])
 
 
-def _verdict(row: Mapping[str, Any]) -> Verdict:
-    return Verdict(**{name: value for name, value in row.items() if name != "key"})
-
-
 def store_verdicts(
     store: ScoreStore, item: str, settings: Mapping[str, Any], verdicts: Mapping[str, Verdict]
 ) -> None:
@@ -91,12 +90,7 @@ def store_verdicts(
 
 
 def check_errors(what: str, verdicts: Mapping[str, Verdict], max_error_share: float) -> None:
-    """Check that enough completions could be verified; raise ScoringError, which names the first other one.
-
-    Args:
-        verdicts: Verdicts by what an error calls each completion.
-        max_error_share: Share of failures that is allowed.
-    """
+    """Raise ScoringError where more could not be verified; verdicts are by what an error calls each."""
     failed = {place: v.reason for place, v in verdicts.items() if v.credit is None}
     if len(failed) > max_error_share * len(verdicts):
         allowed = f", more than verification.max_error_share {max_error_share:g}"

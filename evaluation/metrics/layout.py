@@ -11,7 +11,6 @@ text       blocks in the order of the text, whose neighbours may hold parts of o
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,16 +42,6 @@ class Layout:
         if self.clusters is None and self.strata is None and not named:
             return Grouping(labels=np.arange(self.size), is_text=self.is_text)
         return numbered((self,))[0]
-
-    def only(self, chosen: NDArray[np.bool_]) -> "Layout":
-        """Return the layout of the chosen units."""
-
-        def left(names: Sequence[str | None] | None) -> list[str | None] | None:
-            return None if names is None else list(compress(names, chosen))
-
-        sources = [list(compress(column, chosen)) for column in self.sources]
-        of_units = left(self.clusters), left(self.strata), sources
-        return Layout(int(chosen.sum()), *of_units, is_text=self.is_text)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from evaluation.errors import ResultsError, near_path
+from evaluation.errors import ResultsError
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.ratios import Ratio
 from evaluation.results.files import COLLECT_AGAIN, FileModel, unusable
@@ -106,19 +106,14 @@ def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
     """Read tiers of a checkpoint's results, in this order; raise ResultsError, which names file and key."""
     by_tier = {name: read_tier(folder, name) for name in tiers}
     if not by_tier:
-        raise ResultsError(f"{folder}: no tier files; {COLLECT_AGAIN}")
+        such_as = "name a folder such as by_checkpoint/step_1000"
+        raise ResultsError(f"{folder}: no tier files; {such_as}, or {COLLECT_AGAIN}")
     return Results(folder=folder, tiers=by_tier)
 
 
 def read_folder(folder: Path) -> Results:
     """Read all tiers that have a file in a folder of a checkpoint's results; raise ResultsError."""
-    such_as = "name a folder such as by_checkpoint/step_1000"
-    if not folder.is_dir():
-        kind = "is a file" if folder.exists() else f"no such folder{near_path(folder, Path.is_dir)}"
-        raise ResultsError(f"{folder}: {kind}; {such_as}")
-    if not (tiers := tiers_in(folder)):
-        raise ResultsError(f"{folder}: no tier files; {such_as}")
-    return read_results(folder, tiers)
+    return read_results(folder, tiers_in(folder))
 
 
 def read_tier(folder: Path, name: TierName) -> TierResults:
