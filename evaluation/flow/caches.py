@@ -1,6 +1,6 @@
 """The caches that a stage reads: whether they are what the configuration asks for, and what they hold.
 
-Records alone decide: neither torch nor transformers is imported, and no large file is read.
+Each entry's meta.json decides: neither torch nor transformers is imported, and no large file is read.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,14 +11,9 @@ from typing import Any, TypeVar, cast
 from evaluation.errors import CacheError, SourceError
 from evaluation.files import fingerprint, unordered
 from evaluation.prefill.caches import DOCUMENTS
-from evaluation.prefill.definitions import (
-    saved_description,
-    tokenizer_definition,
-    tokenizer_state,
-)
-from evaluation.prefill.entries import META, STEP, read_meta
+from evaluation.prefill.definitions import tokenizer_definition, tokenizer_state
+from evaluation.prefill.entries import is_intact, read_meta, state_in
 from evaluation.prefill.tiers import PREFILLS
-from evaluation.records import Record, is_intact, read_record
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 
@@ -102,34 +97,41 @@ class Caches(AskedOnce):
         """Return the same for the documents with which scores are graded."""
         return {e.place: self._documents(e) for e in tier_entries(plan) if e.is_graded}
 
-    def _record(self, entry: CacheEntry) -> Record:
-        record = self.once(lambda: read_record(entry.folder, STEP), "record", entry.folder)
-        return record or Record(key="")
+    def _meta(self, folder: Path) -> Mapping[str, Any]:
+        """Return an entry's meta.json; an empty one if it is missing or damaged."""
+
+        def read() -> Mapping[str, Any]:
+            try:
+                return read_meta(folder)
+            except CacheError:
+                return {}
+
+        return self.once(read, "meta", folder)
 
     def _asked(self, entry: CacheEntry) -> list[str]:
         """A stage's own command may read any part of an entry."""
-        record = self._record(entry)
+        meta = self._meta(entry.folder)
         is_part = entry.is_graded and not entry.plan.stage.command
-        asked = record.about.get("asked") if is_part else None
-        others = (META,) if asked is None else (META, DOCUMENTS)
-        files = {name: state.checksum for name, state in record.files.items() if name not in others}
-        content = asked and record.about.get("content")
-        return [asked or record.key, content or fingerprint(unordered(files))]
+        asked = meta.get("asked_definition") if is_part else None
+        files = dict(meta.get("checksum", {}))
+        if asked is not None:
+            files.pop(DOCUMENTS, None)
+        content = asked and meta.get("asked_content")
+        return [asked or meta.get("definition", ""), content or fingerprint(unordered(files))]
 
     def _documents(self, entry: CacheEntry) -> list[str]:
-        record = self._record(entry)
-        documents = record.files.get(DOCUMENTS)
-        return [record.key, documents.checksum if documents else ""]
+        meta = self._meta(entry.folder)
+        return [meta.get("definition", ""), meta.get("checksum", {}).get(DOCUMENTS, "")]
 
     def _problem(self, entry: CacheEntry) -> str | None:
-        record, folder = self._record(entry), entry.folder
-        if not record.key:
+        meta, folder = self._meta(entry.folder), entry.folder
+        if not meta:
             return f"{folder} is not prefilled"
-        if not is_intact(record, folder):
+        if not is_intact(folder, meta):
             return f"{folder} is damaged"
-        if record.key != self._definition(entry):
+        if meta.get("definition") != self._definition(entry):
             return f"{folder} was made under other settings than those of the configuration"
-        if self._have_sources_changed(entry, record.about.get("state")):
+        if self._have_sources_changed(entry, state_in(meta)):
             return f"{folder} was made from other data than there is now"
         return None
 
@@ -137,13 +139,11 @@ class Caches(AskedOnce):
         """Return the definition that the configuration gives an entry; None if its tokenizer is missing."""
         if entry.tier is None:
             return tokenizer_definition(entry.plan)
-        folder = entry.plan.tokenizer_folder
-        if tokenizer := self.once(lambda: _read_tokenizer(folder), "tokenizer", folder):
-            try:
-                return PREFILLS[entry.tier].define(entry.plan, entry.name, tokenizer)
-            except (KeyError, SourceError):
-                return None
-        return None
+        try:
+            tokenizer = self._meta(entry.plan.tokenizer_folder)
+            return PREFILLS[entry.tier].define(entry.plan, entry.name, tokenizer)
+        except (KeyError, SourceError):
+            return None
 
     @staticmethod
     def _have_sources_changed(entry: CacheEntry, recorded: Any) -> bool:
@@ -154,11 +154,3 @@ class Caches(AskedOnce):
             return bool(PREFILLS[entry.tier].state(entry.plan, entry.name, recorded) != recorded)
         except (SourceError, OSError):
             return False
-
-
-def _read_tokenizer(folder: Path) -> Mapping[str, Any] | None:
-    try:
-        meta = read_meta(folder)
-        return saved_description(meta) | {"chat_template": meta.get("chat_template")}
-    except (CacheError, KeyError):
-        return None

@@ -4,17 +4,17 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
-from evaluation.prefill.definitions import asked_task_definition, task_definition
-from evaluation.prefill.entries import counted, is_current, new_entry, write_meta
+from evaluation.prefill.entries import counted
 from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.questions import Question, Recipe, read_questions
-from evaluation.prefill.sources import describe, item_state, locate_item, state_of
-from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
+from evaluation.prefill.sources import describe, locate_item, state_of
+from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
@@ -30,33 +30,22 @@ _NAMED = 5
 """Questions that meta.json names as examples."""
 
 
-def prefill_task(plan: StagePlan, name: str) -> None:
-    """Write a task to `plan.cache_folder("tier3", name)` unless it is there already."""
-    task = plan.suite.tasks[name]
-    about = fetch_tokenizer(plan)
-    definition = task_definition(plan, name, about)
-    folder = plan.cache_folder("tier3", name)
-    if is_current(folder, definition, lambda known: item_state(task, plan.config, known)):
-        return
+def prefill_task(plan: StagePlan, name: str, _: Any, building: Path) -> dict[str, Any]:
+    """Write a task's files; return its part of meta.json."""
     tokenizer = stage_tokenizer(plan)
     questions, total, recorded = _read(plan, name)
     writer = _Writer(plan, name, tokenizer)
-    with new_entry(folder) as building:
-        write_jsonl(building / EXAMPLES, writer.examples(questions))
-        write_jsonl(building / DOCUMENTS, writer.documents)
-        meta = {
-            "definition": definition,
-            "asked_definition": asked_task_definition(plan, name, about),
-            "protocol": protocol.PREFILL_TASK,
-            "task": task.model_dump(mode="json"),
-            "items": counted(total, len(questions), limit=total - len(questions)),
-            **recorded,
-            **writer.counts(),
-            "vocab_size_needed": tokenizer.rows,
-            "tokenizer": about,
-        }
-        write_meta(building, meta, [EXAMPLES, DOCUMENTS])
+    write_jsonl(building / EXAMPLES, writer.examples(questions))
+    write_jsonl(building / DOCUMENTS, writer.documents)
     writer.warn()
+    return {
+        "protocol": protocol.PREFILL_TASK,
+        "task": plan.suite.tasks[name].model_dump(mode="json"),
+        "items": counted(total, len(questions), limit=total - len(questions)),
+        **recorded,
+        **writer.counts(),
+        "vocab_size_needed": tokenizer.rows,
+    }
 
 
 def _read(plan: StagePlan, name: str) -> tuple[list[Question], int, dict[str, Any]]:

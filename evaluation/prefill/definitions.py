@@ -1,8 +1,7 @@
 """Definitions (identities) of cache entries: what must be the same to use an entry's files again.
 
 An entry is current if its meta.json holds the definition that the configuration gives now. Nothing
-here imports torch or transformers; `tokenizer` is the meta.json of a saved tokenizer, or its
-`saved_description` with its chat template.
+here imports torch or transformers; `tokenizer` is the meta.json of a saved tokenizer.
 """
 
 from collections.abc import Callable, Mapping
@@ -69,8 +68,8 @@ def _window(plan: StagePlan) -> dict[str, int]:
 
 def slice_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
     """Return the definition of a slice's tokens."""
-    content = {"protocol": protocol.PREFILL_SLICE, "slice": plan.suite.slices[name].definition}
-    return _encoded(content, plan, tokenizer)
+    definition = plan.suite.slices[name].definition
+    return _encoded({"protocol": protocol.PREFILL_SLICE, "slice": definition}, plan, tokenizer)
 
 
 def task_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:

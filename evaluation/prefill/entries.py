@@ -10,16 +10,13 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import CacheError
 from evaluation.files import file_checksum, load_json, temporary_path, write_json
-from evaluation.records import is_intact, read_record, write_record
-
-STEP = "prefill"
-"""Name of an entry's record, whose key is the entry's definition."""
 
 META = "meta.json"
 
@@ -74,24 +71,27 @@ def check_entry(folder: Path, definition: str) -> dict[str, Any]:
     return meta
 
 
-def is_current(
-    folder: Path, definition: str, state_now: Callable[[Any], Any] = lambda known: known
-) -> bool:
-    """Return whether an undamaged entry has this definition and state; if so, update its record.
+def is_intact(folder: Path, meta: Mapping[str, Any]) -> bool:
+    """Return whether an entry's files are as its meta.json says; those that are not older are read."""
+    try:
+        written, now = (folder / META).stat().st_mtime_ns, time.time_ns()
+        files = {folder / name: checksum for name, checksum in meta["checksum"].items()}
+        newer = [path for path in files if not path.stat().st_mtime_ns <= written <= now]
+        return all(file_checksum(path) == files[path] for path in newer)
+    except OSError:
+        return False
 
-    `state_now` takes the stored state of its sources and returns that of today (`sources.item_state`).
+
+def is_current(folder: Path, definition: str, state_now: Callable[[Any], Any]) -> bool:
+    """Return whether there is an undamaged entry of this definition, with the state of sources of today.
+
+    `state_now` takes the stored state, and returns that of today (`sources.item_state`).
     """
     try:
         meta = check_entry(folder, definition)
     except CacheError:
         return False
-    if state_now(state_in(meta)) != state_in(meta):
-        return False
-    record = read_record(folder, STEP)
-    about = None if record is None else (record.key, record.about)
-    if about != (definition, _about(meta)) or not (record and is_intact(record, folder)):
-        _record(folder, meta)
-    return True
+    return bool(state_now(state_in(meta)) == state_in(meta))
 
 
 @contextlib.contextmanager
@@ -110,27 +110,15 @@ def new_entry(folder: Path) -> Iterator[Path]:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def write_meta(building: Path, meta: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Write meta.json as the last file of an entry, with the named files' checksums and its own."""
+def write_meta(building: Path, meta: Mapping[str, Any]) -> None:
+    """Write meta.json as the last file of an entry, with the checksums of the others and its own."""
+    names = sorted(path.name for path in building.iterdir())
     for name in names:
         with open(building / name, "rb+") as file:
             os.fsync(file.fileno())
     checksums = {name: file_checksum(building / name) for name in names}
-    content = {key: value for key, value in meta.items() if key != META_CHECKSUM}
-    content["checksum"] = checksums
+    content = {**meta, "checksum": checksums}
     write_json(building / META, {**content, META_CHECKSUM: meta_checksum(content)})
-    _record(building, content)
-
-
-def _record(folder: Path, meta: Mapping[str, Any]) -> None:
-    files = [folder / name for name in (*meta["checksum"], META)]
-    write_record(folder, STEP, meta["definition"], files, about=_about(meta))
-
-
-def _about(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an entry's record that a run reads instead of the entry."""
-    asked = {"asked": meta.get("asked_definition"), "content": meta.get("asked_content")}
-    return {"state": state_in(meta), **asked}
 
 
 def counted(asked: int, used: int, **left_out: int) -> dict[str, Any]:

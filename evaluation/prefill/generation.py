@@ -6,43 +6,36 @@ description comes before the first question, and every solved example is two tur
 `Window` says which prompts have room for their answers; `meta.json` names the others.
 """
 
+from collections.abc import Mapping
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import fingerprint, write_jsonl
-from evaluation.prefill.caches import DOCUMENTS, PROMPTS, check_cached_golds
+from evaluation.prefill.caches import DOCUMENTS, PROMPTS
 from evaluation.prefill.chats import answer_ends, render_chat, warn_of_lost, warn_of_unread
-from evaluation.prefill.definitions import (
-    asked_definition,
-    chat_template,
-    generation_definition,
-)
-from evaluation.prefill.entries import counted, is_current, new_entry, write_meta
+from evaluation.prefill.definitions import chat_template
+from evaluation.prefill.entries import counted
 from evaluation.prefill.prompts import encode_prompts, fit, generation_window, prompts_meta
 from evaluation.prefill.provided import provided_prompts
-from evaluation.prefill.sources import describe, item_state, locate_item, state_of
+from evaluation.prefill.sources import describe, locate_item, state_of
 from evaluation.prefill.task_prompts import TaskPrompts, read_task_prompts
-from evaluation.prefill.tokenizers import prefill_tokenizer
+from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, settled_task
 from evaluation.tokenizers.base import LoadedTokenizer
-from evaluation.verification import nltk_data
 from evaluation.verification.golds import check_golds
 
 
-def prefill_generation_task(plan: StagePlan, name: str) -> None:
-    """Write a task to `plan.cache_folder("tier5", name)`; if it is current, only check its golds."""
+def prefill_generation_task(
+    plan: StagePlan, name: str, about: Mapping[str, Any], building: Path
+) -> dict[str, Any]:
+    """Write a task's files; return its part of meta.json."""
     task, key = plan.suite.generation_tasks[name], f"generation_tasks.{name}"
-    nltk_data.fetch(plan.nltk_data, nltk_data.needed_by_tasks([task]))
-    tokenizer, about = prefill_tokenizer(plan)
+    tokenizer = stage_tokenizer(plan)
     template = chat_template(plan, task, about) if task.chat else None
-    definition = generation_definition(plan, name, about)
-    folder = plan.cache_folder("tier5", name)
-    if is_current(folder, definition, lambda known: item_state(task, plan.config, known)):
-        check_cached_golds(plan, name)
-        return
     read, stop, recorded = _read(plan, name)
     warn_of_unread(key, template or "", task.chat_template_kwargs)
     eos_ids, strings = answer_ends(tokenizer, template, task.chat_template_kwargs)
@@ -53,9 +46,12 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     rows, fitted = fit(key, generation_window(plan), rows)
     too_long = set(fitted["too_long"])
     beyond = read.total - len(read.prompts)
-    meta = {
-        "definition": definition,
-        "asked_definition": asked_definition(plan, name, about),
+    keys = ("id", "document", "strata", "question", "row", "cluster")
+    used = [prompt for prompt in read.prompts if prompt.id not in too_long]
+    documents = ({key: getattr(prompt, key) for key in keys} for prompt in used)
+    write_jsonl(building / PROMPTS, rows)
+    write_jsonl(building / DOCUMENTS, documents)
+    return {
         "task": task.model_dump(mode="json"),
         **recorded,
         "items": counted(read.total, len(rows), limit=beyond, too_long=len(too_long)),
@@ -64,15 +60,8 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
         "protocol": protocol.PREFILL_GENERATION,
         "chat_template": template,
         "end_strings": strings,
-        **prompts_meta(plan, about, rows, eos_ids),
+        **prompts_meta(plan, rows, eos_ids),
     }
-    keys = ("id", "document", "strata", "question", "row", "cluster")
-    used = [prompt for prompt in read.prompts if prompt.id not in too_long]
-    documents = ({key: getattr(prompt, key) for key in keys} for prompt in used)
-    with new_entry(folder) as building:
-        write_jsonl(building / PROMPTS, rows)
-        write_jsonl(building / DOCUMENTS, documents)
-        write_meta(building, meta, [PROMPTS, DOCUMENTS])
 
 
 def _read(plan: StagePlan, name: str) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:

@@ -7,15 +7,16 @@ get the same token ids and stop at the same tokens and strings, whatever their o
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ConfigError, SourceError, first_few
 from evaluation.files import fingerprint, unordered, write_jsonl
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.chats import answer_ends, render_chat, warn_of_lost, warn_of_unread
-from evaluation.prefill.definitions import chat_template, probes_definition, saved_description
-from evaluation.prefill.entries import counted, is_current, new_entry, write_meta
-from evaluation.prefill.tokenizers import prefill_tokenizer
+from evaluation.prefill.definitions import chat_template
+from evaluation.prefill.entries import counted
+from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import model_positions, recorded_value
@@ -25,14 +26,12 @@ from evaluation.tokenizers.encoding import bos_ids, put_before
 log = logging.getLogger(__name__)
 
 
-def prefill_probes(plan: StagePlan, _: str = "") -> None:
-    """Write a stage's prompts, which are one entry, unless they are there already."""
-    tokenizer, about = prefill_tokenizer(plan)
-    definition = probes_definition(plan, plan.name, about)
-    if is_current(plan.probes_folder, definition):
-        return
+def prefill_probes(
+    plan: StagePlan, _: str, about: Mapping[str, Any], building: Path
+) -> dict[str, Any]:
+    """Write a stage's prompts, which are one entry; return its part of meta.json."""
     key = f"probes of {plan.name}"
-    rows, chats = _rendered_probes(plan, tokenizer, about)
+    rows, chats = _rendered_probes(plan, stage_tokenizer(plan), about)
     rows, fitted = fit(key, generation_window(plan), rows)
     if too_long := fitted.pop("too_long"):
         raise ConfigError(
@@ -40,17 +39,14 @@ def prefill_probes(plan: StagePlan, _: str = "") -> None:
             "the prompts, or set `generation: {window: …}` if the model can use more"
         )
     eos_ids = sorted({id for chat in chats for id in chat["eos_token_ids"]})
-    with new_entry(plan.probes_folder) as building:
-        write_jsonl(building / PROMPTS, rows)
-        meta = {
-            "definition": definition,
-            "protocol": protocol.PREFILL_PROBES,
-            "items": counted(len(rows), len(rows)),
-            "chats": chats,
-            **fitted,
-            **prompts_meta(plan, about, rows, eos_ids),
-        }
-        write_meta(building, meta, [PROMPTS])
+    write_jsonl(building / PROMPTS, rows)
+    return {
+        "protocol": protocol.PREFILL_PROBES,
+        "items": counted(len(rows), len(rows)),
+        "chats": chats,
+        **fitted,
+        **prompts_meta(plan, rows, eos_ids),
+    }
 
 
 def _rendered_probes(
@@ -160,15 +156,11 @@ def encode_prompts(
 
 
 def prompts_meta(
-    plan: StagePlan,
-    about: Mapping[str, Any],
-    rows: Sequence[Mapping[str, Any]],
-    eos_ids: Sequence[int],
+    plan: StagePlan, rows: Sequence[Mapping[str, Any]], eos_ids: Sequence[int]
 ) -> dict[str, Any]:
     """Return the keys of a meta.json that probes and generation tasks share."""
     return {
         "vocab_size_needed": 1 + max([*eos_ids, *(max(row["tokens"]) for row in rows)]),
         "eos_token_ids": list(eos_ids),
         "sequence_length": plan.sequence_length,
-        "tokenizer": saved_description(about),
     }

@@ -3,16 +3,16 @@
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from evaluation.errors import ConfigError, SourceError, kind_of
 from evaluation.prefill.caches import INDEX, TOKENS
-from evaluation.prefill.definitions import slice_definition
-from evaluation.prefill.entries import counted, is_current, new_entry, write_meta
+from evaluation.prefill.entries import counted
 from evaluation.prefill.packing import Packed, encode_documents, pack, smallest_dtype
-from evaluation.prefill.sources import ResolvedSplit, describe, item_state, locate_item, state_of
+from evaluation.prefill.sources import ResolvedSplit, describe, locate_item, state_of
 from evaluation.prefill.templates import (
     at_row,
     check_unicode,
@@ -20,7 +20,7 @@ from evaluation.prefill.templates import (
     compile_template,
     values_of,
 )
-from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
+from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.sources import Slice
@@ -30,18 +30,13 @@ from evaluation.tokenizers.encoding import bos_ids
 log = logging.getLogger(__name__)
 
 
-def prefill_slice(plan: StagePlan, name: str) -> None:
-    """Write a slice to `plan.cache_folder("tier2", name)` unless it is there already."""
+def prefill_slice(plan: StagePlan, name: str, _: Any, building: Path) -> dict[str, Any]:
+    """Write a slice's files; return its part of meta.json."""
     item, length = plan.suite.slices[name], plan.sequence_length
     if item.tokens < length:
         raise ConfigError(
             f"slices.{name}.tokens: {item.tokens} is less than one block of {length} tokens; ask for more"
         )
-    about = fetch_tokenizer(plan)
-    definition = slice_definition(plan, name, about)
-    folder = plan.cache_folder("tier2", name)
-    if is_current(folder, definition, lambda known: item_state(item, plan.config, known)):
-        return
     (split,), _ = locate_item(item, plan.config)
     state = state_of([split])
     tokenizer, count = stage_tokenizer(plan), Counter[str]()
@@ -52,16 +47,10 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
         around=(bos_ids(tokenizer, plan.tokenizer.prepend_bos), [_separator_id(tokenizer)]),
     )
     _check_filled(packed, item, f"slice {name}: {split}", length)
-    about_slice = _meta(packed, item, count, tokenizer) | {
-        "definition": definition,
-        "tokenizer": about,
-        "source": describe([split], state),
-    }
-    with new_entry(folder) as building:
-        torch.save(packed.tokens.to(smallest_dtype(tokenizer.rows)), building / TOKENS)
-        keys = ("block_bytes", "document_starts", "start_bytes")
-        torch.save({key: getattr(packed, key) for key in keys}, building / INDEX)
-        write_meta(building, about_slice, [TOKENS, INDEX])
+    torch.save(packed.tokens.to(smallest_dtype(tokenizer.rows)), building / TOKENS)
+    keys = ("block_bytes", "document_starts", "start_bytes")
+    torch.save({key: getattr(packed, key) for key in keys}, building / INDEX)
+    return _meta(packed, item, count, tokenizer) | {"source": describe([split], state)}
 
 
 def _meta(

@@ -8,77 +8,91 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Protocol
+from typing import Any
 
-from evaluation.prefill.caches import read_prompts, read_slice, read_task
+from evaluation.prefill.caches import (
+    PromptCache,
+    SliceCache,
+    TaskCache,
+    check_cached_golds,
+    read_prompts,
+    read_slice,
+    read_task,
+)
 from evaluation.prefill.definitions import (
     Define,
     asked_definition,
     asked_task_definition,
     generation_definition,
     probes_definition,
+    saved_description,
     slice_definition,
     task_definition,
 )
+from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.sources import item_state
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS, TierName
+from evaluation.verification import nltk_data
+
+Cached = SliceCache | TaskCache | PromptCache
+"""An entry that was read: the input of its tier's scorer, and its meta.json."""
 
 
-class Cached(Protocol):
-    """An entry that was read: the input of its tier's scorer, and its meta.json."""
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """Content of the entry's meta.json."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Prefill:
-    """One tier's entries; a `name` is the item's, or the stage's where a stage has one entry."""
+    """One tier's entries; a `name` is the item's, or the stage's where a stage has one entry.
 
-    define: Define
-    """Returns an entry's definition."""
-    define_asked: Define | None = None
-    """Returns the part of it that scores depend on, where the entry also holds data for verification."""
-    section: str = ""
-    """The suite's section of items that have sources."""
+    `program` is the module and function that write an entry's files and return its part of meta.json;
+    they may need torch, so they are imported only then. `read` raises CacheError for an entry that is
+    missing or damaged. `define` returns an entry's definition, `define_asked` the part of it that scores
+    depend on, where the entry also holds data for verification.
+    """
+
+    tier: TierName
     program: str
-    """Module and function that makes an entry; they may need torch, so they are imported only then."""
     read: Callable[[Path], Cached]
-    """Reads an entry; raises CacheError for one that is missing or damaged."""
+    define: Define
+    define_asked: Define | None = None
 
     def make(self, plan: StagePlan, name: str) -> None:
-        """Make an entry in `plan.cache_folder(tier, name)` unless it is there already."""
-        resolve_name(f"evaluation.prefill.{self.program}")(plan, name)
+        """Make an entry in `plan.cache_folder(tier, name)`; if it is current, only check its golds."""
+        task = plan.suite.generation_tasks[name] if self.tier == "tier5" else None
+        if task is not None:
+            nltk_data.fetch(plan.nltk_data, nltk_data.needed_by_tasks([task]))
+        tokenizer = resolve_name("evaluation.prefill.tokenizers:fetch_tokenizer")(plan)
+        meta: dict[str, Any] = {"definition": self.define(plan, name, tokenizer)}
+        folder = plan.cache_folder(self.tier, name)
+        if is_current(folder, meta["definition"], lambda known: self.state(plan, name, known)):
+            if task is not None:
+                check_cached_golds(plan, name)
+            return
+        if self.define_asked is not None:
+            meta["asked_definition"] = self.define_asked(plan, name, tokenizer)
+        write = resolve_name(f"evaluation.prefill.{self.program}")
+        with new_entry(folder) as building:
+            meta |= {"tokenizer": saved_description(tokenizer)}
+            write_meta(building, meta | write(plan, name, tokenizer, building))
 
     def state(self, plan: StagePlan, name: str, known: Any) -> Any:
         """Return the state of an entry's sources, given the stored one (`sources.item_state`)."""
-        if not self.section:
+        tier = TIERS[self.tier]
+        if tier.cache.per_stage:
             return known
-        return item_state(getattr(plan.suite, self.section)[name], plan.config, known)
+        return item_state(getattr(plan.suite, tier.section)[name], plan.config, known)
 
 
-PREFILLS: Mapping[str, Prefill] = {
-    "tier2": Prefill(
-        define=slice_definition,
-        section="slices",
-        program="slices:prefill_slice",
-        read=read_slice,
+_PREFILLS = (
+    Prefill("tier2", "slices:prefill_slice", read_slice, slice_definition),
+    Prefill("tier3", "cloze:prefill_task", read_task, task_definition, asked_task_definition),
+    Prefill("tier4", "prompts:prefill_probes", read_prompts, probes_definition),
+    Prefill(
+        "tier5",
+        "generation:prefill_generation_task",
+        read_prompts,
+        generation_definition,
+        asked_definition,
     ),
-    "tier3": Prefill(
-        define=task_definition,
-        define_asked=asked_task_definition,
-        section="tasks",
-        program="cloze:prefill_task",
-        read=read_task,
-    ),
-    "tier4": Prefill(define=probes_definition, program="prompts:prefill_probes", read=read_prompts),
-    "tier5": Prefill(
-        define=generation_definition,
-        define_asked=asked_definition,
-        section="generation_tasks",
-        program="generation:prefill_generation_task",
-        read=read_prompts,
-    ),
-}
+)
+
+PREFILLS: Mapping[str, Prefill] = {prefill.tier: prefill for prefill in _PREFILLS}

@@ -6,7 +6,7 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import fingerprint, unordered, write_json
-from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_state
+from evaluation.prefill.definitions import tokenizer_definition, tokenizer_state
 from evaluation.prefill.entries import is_current, new_entry, read_meta, write_meta
 from evaluation.settings.plan import StagePlan
 from evaluation.tokenizers.base import LoadedTokenizer
@@ -18,20 +18,13 @@ from evaluation.tokenizers.self_check import REPORT, bos_remark, self_check
 log = logging.getLogger(__name__)
 
 
-def prefill_tokenizer(plan: StagePlan) -> tuple[LoadedTokenizer, dict[str, Any]]:
-    """Fetch and open a stage's tokenizer; return its description with its chat template, too."""
-    about = fetch_tokenizer(plan)
-    tokenizer = stage_tokenizer(plan)
-    return tokenizer, about | {"chat_template": tokenizer.chat_template}
-
-
 def stage_tokenizer(plan: StagePlan) -> LoadedTokenizer:
     """Open the tokenizer that prefill saved for a stage."""
     return load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
 
 
 def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
-    """Fetch a stage's tokenizer unless it is there already; return its `saved_description`."""
+    """Fetch a stage's tokenizer unless it is there already; return its meta.json."""
     definition, state = tokenizer_definition(plan), tokenizer_state(plan)
     if not is_current(plan.tokenizer_folder, definition, lambda _: state):
         try:
@@ -39,7 +32,7 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
         except SourceError as error:
             key = plan.tokenizer_key or f"stages.{plan.name}: the tokenizer of its training"
             raise SourceError(f"{key}: {error}") from error
-    return saved_description(read_meta(plan.tokenizer_folder))
+    return read_meta(plan.tokenizer_folder)
 
 
 def _fetch(plan: StagePlan, state: list[list[Any]] | None) -> None:
@@ -70,7 +63,7 @@ def _fetch(plan: StagePlan, state: list[list[Any]] | None) -> None:
             "chat_template": tokenizer.chat_template,
             "source": {"state": state},
         }
-        write_meta(building, meta, sorted(path.name for path in building.iterdir()))
+        write_meta(building, meta)
 
 
 def log_remarks(plan: StagePlan) -> None:

@@ -55,9 +55,9 @@ def test_an_item_decides_before_its_suite(
     plan = make_plan(
         tmp_path / "cache", fast_folder, generation_tasks={"t": asked}, probes=probes, **settings
     )
-    for tier, name in (("tier5", "t"), ("tier4", ""))[: 2 - bool(item)]:
+    for tier, name in (("tier5", "t"), ("tier4", "s"))[: 2 - bool(item)]:
         PREFILLS[tier].make(plan, name)
-        (prompt,) = read_prompts(plan.cache_folder(tier, name or plan.name)).prompts
+        (prompt,) = read_prompts(plan.cache_folder(tier, name)).prompts
         assert prompt.prompt == expected
 
 

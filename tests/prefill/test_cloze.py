@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from evaluation.errors import SourceError
 from evaluation.prefill.caches import TaskCache, TokenizedQuestion, read_task
-from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.questions import even_quotas
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import load_suite
 from evaluation.tokenizers.loading import load_tokenizer
@@ -42,7 +42,7 @@ def shipped(tmp_path: Path, shared: Path, **tasks: dict[str, Any]) -> StagePlan:
 
 
 def items_of(plan: StagePlan, name: str) -> list[TokenizedQuestion]:
-    prefill_task(plan, name)
+    PREFILLS["tier3"].make(plan, name)
     return read_task(plan.cache_folder("tier3", name)).items
 
 
@@ -84,7 +84,7 @@ def test_items_are_those_of_the_harness(shared: Path, tmp_path: Path) -> None:
 def test_hidden_labels_are_refused(name: str, shared: Path, tmp_path: Path) -> None:
     plan = shipped(tmp_path, shared, **{name: task_fields(name, split="test")})
     with pytest.raises(SourceError, match=rf"split test: {name}/0: no usable label .*hidden"):
-        prefill_task(plan, name)
+        PREFILLS["tier3"].make(plan, name)
     assert not plan.cache_folder("tier3", name).exists()
 
 
@@ -109,7 +109,7 @@ def prefill(
     options |= {"mirrors": {"d": str(tmp_path / "m")}, "sequence_length": length}
     tasks = {"t": FIELDS | {"dataset": "d"} | fields}
     plan = make_plan(tmp_path / "cache", tokenizer, tasks=tasks, **options)
-    prefill_task(plan, "t")
+    PREFILLS["tier3"].make(plan, "t")
     return read_task(plan.cache_folder("tier3", "t"))
 
 

@@ -9,7 +9,7 @@ import torch
 
 from evaluation import errors
 from evaluation.prefill.caches import SliceCache, read_slice
-from evaluation.prefill.slices import prefill_slice
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.plan import StagePlan
 from evaluation.tokenizers.loading import load_tokenizer
 from tests.prefill.plans import make_plan
@@ -34,7 +34,7 @@ def plan_for(data: Path, tokenizer: Path, *, prepend_bos: bool = False, **keys: 
 
 def made(plan: StagePlan) -> tuple[SliceCache, str]:
     """A slice that was prefilled, and its text."""
-    prefill_slice(plan, "s")
+    PREFILLS["tier2"].make(plan, "s")
     cache = read_slice(plan.cache_folder("tier2", "s"))
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=True)
     return cache, str(tokenizer.decode(cache.tokens.reshape(-1)))
@@ -75,12 +75,12 @@ def test_what_makes_no_slice_is_named(
     keys: dict[str, Any], error: str, message: str, data: Path, fast_folder: Path
 ) -> None:
     with pytest.raises(getattr(errors, error), match=message):
-        prefill_slice(plan_for(data, fast_folder, **keys), "s")
+        PREFILLS["tier2"].make(plan_for(data, fast_folder, **keys), "s")
 
 
 def _prefill_at_once(plan: StagePlan, barrier: object) -> None:
     barrier.wait()  # type: ignore[attr-defined]
-    prefill_slice(plan, "s")
+    PREFILLS["tier2"].make(plan, "s")
 
 
 def test_two_at_once_agree(data: Path, fast_folder: Path) -> None:

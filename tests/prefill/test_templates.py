@@ -10,13 +10,13 @@ from transformers import PreTrainedTokenizerFast
 
 from evaluation.errors import ConfigError, EvaluationError, SourceError
 from evaluation.prefill.caches import PromptCache, read_prompts
-from evaluation.prefill.prompts import prefill_probes
 from evaluation.prefill.templates import (
     RowTemplates,
     compile_expression,
     compile_template,
     values_of,
 )
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.plan import StagePlan
 from evaluation.tokenizers.loading import load_tokenizer
 from tests.prefill.plans import make_plan
@@ -45,7 +45,7 @@ def plan_for(folder: Path, tokenizer: Path, **changes: Any) -> StagePlan:
 
 def made(*places: Path, **keys: Any) -> PromptCache:
     plan = plan_for(*places, **keys)
-    prefill_probes(plan)
+    PREFILLS["tier4"].make(plan, "s")
     return read_prompts(plan.probes_folder)
 
 
@@ -123,7 +123,7 @@ def test_a_template_that_fails_names_the_probe(
 ) -> None:
     plan = plan_for(tmp_path, fast_folder, chat_template=template)
     with pytest.raises(SourceError, match=rf"^probes\.one: {message}") as raised:
-        prefill_probes(plan)
+        PREFILLS["tier4"].make(plan, "s")
     assert "\n" not in str(raised.value)
     assert not plan.probes_folder.exists()
 

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 
 from evaluation.errors import SourceError
 from evaluation.prefill.caches import read_task
-from evaluation.prefill.cloze import prefill_task
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.prefill.tokenizers import fetch_tokenizer
 from evaluation.tokenizers.files import write_plain_copy
 from evaluation.tokenizers.loading import load_tokenizer
@@ -139,7 +139,7 @@ def test_bos_stands_once_and_borders_are_counted(
     tasks = {"t": fields}
     options = {"mirrors": {"d": str(tmp_path / "m")}, "sequence_length": 64, "prepend_bos": True}
     plan = make_plan(tmp_path / "cache", kinds[kind], tasks=tasks, **options)
-    prefill_task(plan, "t")
+    PREFILLS["tier3"].make(plan, "t")
     task, tokenizer = (
         read_task(plan.cache_folder("tier3", "t")),
         load_tokenizer(kinds[kind], use_fast=True),
