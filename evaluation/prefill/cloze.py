@@ -11,8 +11,9 @@ from evaluation.errors import SourceError
 from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
 from evaluation.prefill.entries import counted
+from evaluation.prefill.items import read_items
 from evaluation.prefill.provided import provided_questions
-from evaluation.prefill.questions import Question, Recipe, read_questions
+from evaluation.prefill.questions import Question, Recipe
 from evaluation.prefill.sources import describe, locate_item, state_of
 from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.settings import protocol
@@ -55,7 +56,7 @@ def _read(plan: StagePlan, name: str) -> tuple[list[Question], int, dict[str, An
         return provided_questions(plan, name, task)
     splits, shots = locate_item(task, plan.config)
     state = state_of([*splits, *shots])
-    questions, total, replaced = read_questions(Recipe(name, task), task, splits, shots)
+    questions, total, replaced = read_items(Recipe(name, task), task, splits, shots)
     source = describe([*splits, *shots], state)
     return questions, total, {"solved_examples": dict(replaced), "source": source}
 

@@ -7,7 +7,6 @@ description comes before the first question, and every solved example is two tur
 """
 
 from collections.abc import Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +69,13 @@ def _read(plan: StagePlan, name: str) -> tuple[TaskPrompts, tuple[str, ...], dic
     if isinstance(task, ProviderTask):
         prompts, recorded = provided_prompts(plan, name, task)
         return prompts, settled_task(task, recorded).stop, recorded
-    splits = list(chain(*locate_item(task, plan.config)))
-    state = state_of(splits)
-    prompts = read_task_prompts(name, task, splits)
+    splits, shots = locate_item(task, plan.config)
+    state = state_of([*splits, *shots])
+    prompts = read_task_prompts(name, task, splits, shots)
     documents = {prompt.id: prompt.document for prompt in prompts.prompts}
     check_golds(name, task, documents, limits=plan.config.verification, nltk_data=plan.nltk_data)
     checked = fingerprint(task.verifying)
-    return prompts, task.stop, {"checked": checked, "source": describe(splits, state)}
+    return prompts, task.stop, {"checked": checked, "source": describe([*splits, *shots], state)}
 
 
 def _tokenized(

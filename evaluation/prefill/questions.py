@@ -5,22 +5,15 @@ in lm-evaluation-harness: `description` unchanged, the rest with blank lines bet
 """
 
 import contextlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import DatasetRow
-from evaluation.prefill.row_identity import question_identity, row_identity, warn_of_sorted
-from evaluation.prefill.solved_examples import (
-    SolvedExample,
-    SolvedExamples,
-    check_split,
-    log_replaced,
-)
-from evaluation.prefill.sources import ResolvedSplit
-from evaluation.prefill.templates import RowTemplates, at_row, reads_row
+from evaluation.prefill.row_identity import question_identity, row_identity
+from evaluation.prefill.solved_examples import SolvedExample
+from evaluation.prefill.templates import RowTemplates, reads_row
 from evaluation.settings.sources import Task
 
 _BETWEEN = "\n\n"
@@ -65,11 +58,12 @@ class Recipe:
         self._is_ranked = task.choices is not None
         self._asks = reads_row(task.context)
 
-    def question(self, row: DatasetRow, id: str, examples: str) -> Question:
-        """Return the question of a row; `examples` are solved ones as text, which stand before it."""
+    def item(self, row: DatasetRow, id: str, examples: Sequence[str]) -> Question:
+        """Return the question of a row; `examples` are solved ones, which stand before it."""
         values, text = self._templates.values(row), self._templates.text
         choices, gold = self._candidates(values)
-        before = f"{text('description', values)}{examples}"
+        solved = "".join(f"{example}{_BETWEEN}" for example in examples)
+        before = f"{text('description', values)}{solved}"
         pairs, unconditional, contexts = [], [], []
         for index, choice in enumerate(choices):
             shown = values | choice
@@ -106,13 +100,17 @@ class Recipe:
         contexts = [str(text(asked, variables)) for variables in shown]
         return frozenset((row_identity(row), question_identity(contexts)))
 
-    def solved(self, row: DatasetRow) -> SolvedExample[str]:
+    def solved(self, row: DatasetRow) -> SolvedExample:
         """Return a row as a solved example: context and right continuation as one text."""
         values, text = self._templates.values(row), self._templates.text
         choices, gold = self._candidates(values)
         shown = values | choices[gold]
         solved = f"{text('context', shown)}{text('continuation', shown)}"
         return SolvedExample(self.identities(row), solved)
+
+    def shared(self, _: DatasetRow) -> str:
+        """Return what a row has in common with its solved examples: nothing, all rows may be examples."""
+        return ""
 
     def label(self, row: DatasetRow) -> str:
         """Return a row's right answer's index and its fixed group, in words; "" where they cannot be told."""
@@ -148,45 +146,3 @@ class Recipe:
                 f"or {self.key}.gold reads the wrong field; use a split with labels"
             )
         return [{"choice": choice, "index": n} for n, choice in enumerate(choices)], gold
-
-
-def read_questions(
-    recipe: Recipe, task: Task, splits: Sequence[ResolvedSplit], shots: Sequence[ResolvedSplit]
-) -> tuple[list[Question], int, Counter[str]]:
-    """Return the questions in order, how many there are without the limit, and counts of replaced examples.
-
-    The limit is distributed over the configurations, which have a split each, and perhaps one of examples.
-    """
-    read = [split.first(task.limit) for split in splits]
-    rest = [Counter(map(recipe.label, behind)) for _, behind in read]
-    sizes = [len(rows) + more.total() for (rows, _), more in zip(read, rest, strict=True)]
-    questions: list[Question] = []
-    counts = Counter[str]()
-    for number, quota in enumerate(even_quotas(task.limit, sizes)):
-        split, rows = splits[number], read[number][0]
-        examples: SolvedExamples[str] | None = None
-        if shots:
-            check_split(recipe.key, task, shots[number])
-            examples = SolvedExamples(recipe, task, shots[number].rows(), counts)
-        prefix = f"{recipe.name}/{split.config}" if split.config and task.configs else recipe.name
-        for index, row in enumerate(rows[:quota]):
-            with at_row(f"{split}: {prefix}/{index}"):
-                before = examples.before(recipe.identities(row)) if examples else ()
-                texts = "".join(f"{example}{_BETWEEN}" for example in before)
-                questions.append(recipe.question(row, f"{prefix}/{index}", texts))
-        if others := rest[number] + Counter(map(recipe.label, rows[quota:])):
-            used = Counter(map(recipe.label, rows[:quota]))
-            warn_of_sorted(f"{recipe.key}: {split}", used, others)
-    log_replaced(recipe.key, counts, len(questions))
-    return questions, sum(sizes), counts
-
-
-def even_quotas(limit: int, sizes: Sequence[int]) -> list[int]:
-    """Return how many items to take from each part, `limit` in all, as equal as their sizes allow."""
-    quotas = [0] * len(sizes)
-    left = min(limit, sum(sizes))
-    smallest_first = sorted(range(len(sizes)), key=lambda part: sizes[part])
-    for done, part in enumerate(smallest_first):
-        quotas[part] = min(sizes[part], left // (len(sizes) - done))
-        left -= quotas[part]
-    return quotas

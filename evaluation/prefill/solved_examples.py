@@ -4,37 +4,31 @@ A split's name says little about its rows: two splits may be one file, and a row
 an example that is the question, by `row_identity`, is replaced by the next one, and counted.
 """
 
-import logging
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from evaluation.errors import ConfigError, SourceError
+from evaluation.errors import SourceError
 from evaluation.prefill.files import DatasetRow
-from evaluation.prefill.sources import ResolvedSplit
 from evaluation.prefill.templates import at_row
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.sources import Task
 
-log = logging.getLogger(__name__)
-
-Shown = TypeVar("Shown")
-
 
 @dataclass(frozen=True)
-class SolvedExample(Generic[Shown]):
+class SolvedExample:
     """An example as a prompt shows it, the identities of its question, and what it shares with questions."""
 
     identities: frozenset[str]
-    shown: Shown
+    shown: Any
     shared: str = ""
 
 
-class SolvedExamples(Generic[Shown]):
+class SolvedExamples:
     """The examples of a task: the first rows that are not the question, by the seed if it has one.
 
     Args:
@@ -50,7 +44,7 @@ class SolvedExamples(Generic[Shown]):
         rows: Iterable[DatasetRow],
         counts: Counter[str],
     ) -> None:
-        self._key, self._number, self._counts = recipe.key, task.num_fewshot, counts
+        self._recipe, self._number, self._counts = recipe, task.num_fewshot, counts
         self._rows, seed = list(rows), task.fewshot_seed
         self._draw = random.Random(seed) if getattr(task, "fewshot_anew", False) else None
         self._order = list(range(len(self._rows)))
@@ -63,19 +57,22 @@ class SolvedExamples(Generic[Shown]):
             )
 
         @cache
-        def solved(place: int) -> SolvedExample[Shown]:
+        def solved(place: int) -> SolvedExample:
             with at_row(f"{recipe.key}: solved example {place}"):
-                found: SolvedExample[Shown] = recipe.solved(self._rows[place])
+                found: SolvedExample = recipe.solved(self._rows[place])
             return found
 
         self._solved = solved
 
-    def before(self, identities: frozenset[str], shared: str = "") -> list[Shown]:
-        """Return the examples of a question that have `shared` in common with it.
+    def before(self, row: DatasetRow) -> list[Any]:
+        """Return the examples of a row's question.
 
         There is one fewer than configured if one was the question itself, and no other is left.
         """
-        chosen: list[Shown] = []
+        if not self._number:
+            return []
+        identities, shared = self._recipe.identities(row), self._recipe.shared(row)
+        chosen: list[Any] = []
         is_among = False
         fitting = (
             example for example in map(self._solved, self._places()) if example.shared == shared
@@ -87,7 +84,7 @@ class SolvedExamples(Generic[Shown]):
                 chosen.append(example.shown)
         if shared and len(chosen) + is_among < self._number:
             raise SourceError(
-                f"{self._key}: only {len(chosen)} examples share {shared!r} with their question, not "
+                f"{self._recipe.key}: only {len(chosen)} examples share {shared!r} with their question, not "
                 f"{self._number}; lower `num_fewshot`, or change `fewshot_same`"
             )
         self._counts["questions"] += is_among
@@ -100,22 +97,3 @@ class SolvedExamples(Generic[Shown]):
             return iter(self._order)
         drawn = self._draw.sample(self._order, self._number)
         return chain(drawn, (place for place in self._order if place not in drawn))
-
-
-def check_split(key: str, task: Task | GenerationTask, split: ResolvedSplit) -> None:
-    """Raise ConfigError for solved examples from the split of the questions."""
-    if split.split == task.split and task.dataset is not None:
-        raise ConfigError(
-            f"{key}.fewshot_split: examples from {task.split!r} would be among the questions; name "
-            "another split"
-        )
-
-
-def log_replaced(key: str, counts: Counter[str], asked: int) -> None:
-    """Say how many questions of a task had to be replaced among their examples, if any were."""
-    if counts["questions"]:
-        log.warning(
-            "%s: %d of %d questions are themselves among the rows of solved examples; each gets the "
-            "next row in place of itself, and %d have one example less",
-            *(key, counts["questions"], asked, counts["fewer"]),
-        )

@@ -9,15 +9,11 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import DatasetRow
-from evaluation.prefill.row_identity import question_identity, row_identity, warn_of_sorted
-from evaluation.prefill.solved_examples import (
-    SolvedExample,
-    SolvedExamples,
-    check_split,
-    log_replaced,
-)
+from evaluation.prefill.items import read_items
+from evaluation.prefill.row_identity import question_identity, row_identity
+from evaluation.prefill.solved_examples import SolvedExample
 from evaluation.prefill.sources import ResolvedSplit
-from evaluation.prefill.templates import RowTemplates, at_row
+from evaluation.prefill.templates import RowTemplates
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import Message
 
@@ -58,16 +54,16 @@ class PromptRecipe:
     """A task's templates, compiled once; raises ConfigError for one that does not parse."""
 
     def __init__(self, name: str, task: GenerationTask) -> None:
-        self.task, self.key, self._name = task, f"generation_tasks.{name}", name
+        self.task, self.key, self.name = task, f"generation_tasks.{name}", name
         texts = {part: getattr(task, part) for part in _TEXTS}
         texts |= {f"strata.{name}": source for name, source in task.strata.items()}
         document = {f"document.{name}": source for name, source in task.document.items()}
         self._templates = RowTemplates(self.key, task.let, texts, document)
 
-    def prompt(self, row: DatasetRow, number: int, shots: Sequence[Shot]) -> TaskPrompt:
+    def item(self, row: DatasetRow, id: str, shots: Sequence[Shot]) -> TaskPrompt:
         """Return a row's prompt: turns of a chat, or one text, with the document for verifiers.
 
-        The row's number is part of its id where the task has no template for ids.
+        A task's template for ids decides before `id`.
         """
         values, templates = self._templates.values(row), self._templates
         texts = {
@@ -82,7 +78,7 @@ class PromptRecipe:
         except (TypeError, ValueError, RecursionError) as error:
             raise SourceError(f"{self.key}.document: not what JSON can hold ({error})") from None
         return TaskPrompt(
-            id=texts.get("id") or f"{self._name}/{number}",
+            id=texts.get("id") or id,
             turns=self._turns(texts, shots),
             document=document,
             strata={name: texts[f"strata.{name}"] for name in self.task.strata},
@@ -96,7 +92,7 @@ class PromptRecipe:
         question = str(self._templates.text("prompt", self._templates.values(row)))
         return frozenset((row_identity(row), question_identity([question])))
 
-    def solved(self, row: DatasetRow) -> SolvedExample[Shot]:
+    def solved(self, row: DatasetRow) -> SolvedExample:
         """Return a row as a solved example."""
         values, text = self._templates.values(row), self._templates.text
         shown = str(text("prompt", values)), str(text("answer", values))
@@ -128,33 +124,15 @@ class PromptRecipe:
 
 
 def read_task_prompts(
-    name: str, task: GenerationTask, splits: Sequence[ResolvedSplit]
+    name: str, task: GenerationTask, splits: Sequence[ResolvedSplit], shots: Sequence[ResolvedSplit]
 ) -> TaskPrompts:
-    """Return the prompts of a task's rows; a second split has its solved examples."""
-    recipe, counts = PromptRecipe(name, task), Counter[str]()
-    rows, rest = splits[0].first(task.limit)
-    examples: SolvedExamples[Shot] | None = None
-    if task.num_fewshot:
-        if not task.fewshot_examples:
-            check_split(recipe.key, task, splits[1])
-        given = task.fewshot_examples or splits[1].rows()
-        examples = SolvedExamples(recipe, task, given, counts)
-    prompts: dict[str, TaskPrompt] = {}
-    for number, row in enumerate(rows):
-        with at_row(f"{splits[0]}: row {number}"):
-            shots = []
-            if examples is not None:
-                shots = examples.before(recipe.identities(row), recipe.shared(row))
-            prompt = recipe.prompt(row, number, shots)
-        if prompt.id in prompts:
-            raise SourceError(
-                f"{recipe.key}.id: {prompt.id!r} appears twice; write an id that is unique for each row, or "
-                "leave `id` out"
-            )
-        prompts[prompt.id] = prompt
-    log_replaced(recipe.key, counts, len(prompts))
-    others = Counter(map(recipe.label, rest))
-    if others:
-        warn_of_sorted(f"{recipe.key}: {splits[0]}", Counter(map(recipe.label, rows)), others)
-    total = len(rows) + others.total()
-    return TaskPrompts(list(prompts.values()), total, task.max_new_tokens, counts)
+    """Return the prompts of a task's rows; `shots` has the split of its solved examples, if any."""
+    recipe = PromptRecipe(name, task)
+    prompts, total, counts = read_items(recipe, task, splits, shots)
+    times = Counter(prompt.id for prompt in prompts)
+    if twice := [id for id, count in times.items() if count > 1]:
+        raise SourceError(
+            f"{recipe.key}.id: {twice[0]!r} appears twice; write an id that is unique for each row, or "
+            "leave `id` out"
+        )
+    return TaskPrompts(prompts, total, task.max_new_tokens, counts)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evaluation.errors import SourceError
 from evaluation.prefill.caches import TaskCache, TokenizedQuestion, read_task
-from evaluation.prefill.questions import even_quotas
+from evaluation.prefill.items import even_quotas
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import load_suite

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.prefill.questions import Recipe, read_questions
+from evaluation.prefill.items import read_items
+from evaluation.prefill.questions import Recipe
 from evaluation.prefill.sources import locate_item
 from evaluation.prefill.task_prompts import read_task_prompts
 from evaluation.providers.program import Provider
@@ -87,8 +88,8 @@ def generation_task(suite: str, name: str) -> GenerationTask:
 
 
 def our_prompts(name: str, task: GenerationTask, mirrors: dict[str, str]) -> list[object]:
-    origins = [one for part in locate_item(task, mirrored(mirrors)) for one in part]
-    return [prompt.turns for prompt in read_task_prompts(name, task, origins).prompts]
+    origins = locate_item(task, mirrored(mirrors))
+    return [prompt.turns for prompt in read_task_prompts(name, task, *origins).prompts]
 
 
 @pytest.mark.parametrize(
@@ -106,9 +107,7 @@ def test_ranked(
     harness = provided(provider)
     task = load_suite(SUITES, suite).tasks[name]
     assert isinstance(task, Task)
-    questions, _, _ = read_questions(
-        Recipe(name, task), task, *locate_item(task, mirrored(mirrors))
-    )
+    questions, _, _ = read_items(Recipe(name, task), task, *locate_item(task, mirrored(mirrors)))
     asked = {"task": theirs, "chat": False, "num_fewshot": 0, "limit": 9, "mirrors": mirrors}
     wanted = render(harness, "x", asked, RankedQuestion).documents
     mine = ["".join(pair) for question in questions for pair in question.pairs]

@@ -83,7 +83,8 @@ def prompts(shared: Path, name: str) -> list[TaskPrompt]:
     task = TASKS[name]
     recipe = PromptRecipe(name, task)
     shots = [recipe.solved(row).shown for row in task.fewshot_examples[: task.num_fewshot]]
-    return [recipe.prompt(row, number, shots) for number, row in enumerate(rows(shared, name))]
+    made = enumerate(rows(shared, name))
+    return [recipe.item(row, f"{name}/{number}", shots) for number, row in made]
 
 
 @pytest.mark.parametrize("name", TASKS)
