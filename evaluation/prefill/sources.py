@@ -7,7 +7,6 @@ of the cache holds this state. It is current as long as `entry_state` gives the 
 import contextlib
 import glob
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -202,34 +201,12 @@ def _matches(pattern: str, folders: Sequence[str]) -> list[Path]:
 @contextlib.contextmanager
 def _hub_errors(source: Source) -> Iterator[None]:
     """Turn errors of `datasets` and the hub into one SourceError with a remedy."""
-    import datasets.exceptions
-    import pyarrow
-
-    python = (OSError, ValueError, RuntimeError, KeyError, TypeError, ImportError)
     try:
         yield
-    except (*python, pyarrow.ArrowException, datasets.exceptions.DatasetsError) as error:
-        why = _remedy(source, error)
-        raise SourceError(f"dataset {source.dataset} cannot be loaded: {why}") from error
-
-
-def _remedy(source: Source, error: Exception) -> str:
-    """Return what is wrong with a dataset, and how to fix it."""
-    text = f"{type(error).__name__} {error}".lower()
-    remedies = {
-        "gated": "it is gated: accept its terms on the hub and run `hf auth login`, or mirror it",
-        "offline|connect|outgoing traffic": (
-            "the hub cannot be reached: run prefill where it can, or map the dataset to a local "
-            f"copy under `mirrors: {{{source.dataset}: …}}`"
-        ),
-        "(dataset|repository|revision)notfound": (
-            f"it is not on the hub at revision {source.revision or 'main'}, or not open to you: check its "
-            "name"
-        ),
-        "scripts are no longer": (
-            "it needs a loading script, which is not run: use a copy without one, such as "
-            "`revision: refs/convert/parquet`"
-        ),
-    }
-    other = f"{with_class(error)}; correct its config, split or data_files, or mirror it"
-    return next((remedy for words, remedy in remedies.items() if re.search(words, text)), other)
+    except Exception as error:
+        raise SourceError(
+            f"dataset {source.dataset} cannot be loaded from the hub: {with_class(error)}; correct its name, "
+            "revision, config, split or data_files (one with a loading script may have `revision: "
+            "refs/convert/parquet`), run `hf auth login` if it is gated, or map it to a local copy under "
+            f"`mirrors: {{{source.dataset}: …}}`"
+        ) from error

@@ -20,7 +20,6 @@ class EncodedText:
 class LoadedTokenizer(ABC):
     """Text to token ids and back. Special tokens in a text are recognized, and none is added."""
 
-    is_fast: bool
     name_or_path: str
     """Its name in messages."""
     special: Mapping[str, str]

@@ -20,8 +20,6 @@ _UNUSED = ("version", "truncation", "padding", "post_processor")
 class FastTokenizer(LoadedTokenizer):
     """A tokenizer of the `tokenizers` library, with the tokens that tokenizer_config.json adds."""
 
-    is_fast = True
-
     def __init__(self, loaded: "PreTrainedTokenizerBase") -> None:
         template = loaded.chat_template
         template = template.get("default") if isinstance(template, dict) else template

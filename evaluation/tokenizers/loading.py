@@ -1,11 +1,10 @@
 """Load a tokenizer from a folder, or from the hub by way of its own files."""
 
 import contextlib
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaluation.errors import SourceError, one_line
+from evaluation.errors import SourceError, with_class
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.fast import read_json
 from evaluation.tokenizers.files import (
@@ -86,15 +85,7 @@ def _one_sentence(name: str) -> Iterator[None]:
     except SourceError:
         raise
     except Exception as error:
-        raise SourceError(f"tokenizer {name} cannot be loaded: {_reason(error)}") from error
-
-
-def _reason(error: Exception) -> str:
-    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
-
-    reason = str(error)
-    if isinstance(error, GatedRepoError | RepositoryNotFoundError) or "gated repo" in reason:
-        return "it is not on the hub, or not open to you: check the name, or run `hf auth login`"
-    if isinstance(error, ConnectionError) or re.search(r"(?i)connect|offline|outgoing", reason):
-        return "the hub cannot be reached: run prefill where it can, or set `tokenizer.name` to a folder"
-    return f"{one_line(error) or type(error).__name__}; copy the tokenizer again"
+        raise SourceError(
+            f"tokenizer {name} cannot be loaded: {with_class(error)}; correct its name or revision, run "
+            "`hf auth login` if it is gated, or copy it again, and set `tokenizer.name` to the folder"
+        ) from error

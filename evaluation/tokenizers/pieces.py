@@ -25,8 +25,6 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token")
 class PieceTokenizer(LoadedTokenizer):
     """The SentencePiece model of a file, with the settings in its folder."""
 
-    is_fast = False
-
     def __init__(self, path: Path) -> None:
         config = read_table(path.parent / CONFIG)
         self.model = model = _opened(path)

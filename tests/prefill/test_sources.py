@@ -232,7 +232,10 @@ def test_rows_are_those_of_the_commit_that_is_recorded(hub: list[dict[str, Any]]
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (DatasetNotFoundError("Dataset 'a/b' is a gated dataset on the Hub."), "it is gated"),
+        (
+            DatasetNotFoundError("Dataset 'a/b' is a gated dataset on the Hub."),
+            "hf auth login",
+        ),
         (ConnectionError("Couldn't reach 'a/b' on the Hub"), r"mirrors: \{a/b: …\}"),
         (ValueError("BuilderConfig 'c' not found. Available: ['d']"), r"Available: \['d'\]"),
     ],
@@ -253,5 +256,5 @@ def test_one_sentence_for_each_refusal(
 def test_without_the_hub_no_older_commit_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     hub_commit.cache_clear()
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(SourceError, match="the hub cannot be reached: run prefill where it can"):
+    with pytest.raises(SourceError, match="cannot be loaded from the hub"):
         list(locate(Source(dataset="a/b", revision=COMMIT), {}).rows())
