@@ -83,7 +83,7 @@ def collect_key(subject: Subject, score: str, metadata: str | None, documents: D
         documents: What is graded with.
     """
     plan = subject.plan
-    groups = {name: group.definition for name, group in plan.suite.groups.items()}
+    groups = {name: group.model_dump() for name, group in plan.suite.groups.items()}
     return fingerprint(
         {
             "protocol": protocol.RESULTS,
@@ -99,7 +99,9 @@ def collect_key(subject: Subject, score: str, metadata: str | None, documents: D
                 for name in plan.tiers
             },
             "groups": groups,
-            "verification": None if plan.stage.command else plan.config.verification.deciding,
+            "verification": None
+            if plan.stage.command
+            else plan.config.verification.model_dump(exclude={"workers"}),
             "metadata": metadata,
             "documents": unordered(documents),
         }

@@ -28,7 +28,6 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.steps import step_of_results
 from evaluation.settings.yaml_files import read_yaml
-from evaluation.version import commit_of
 
 RUN, SETTINGS = "EVALUATION_RUN", "EVALUATION_SETTINGS_"
 """Environment variables for jobs: name of a run, and with the key of what was given the text of its
@@ -85,9 +84,7 @@ class PlannedRun:
                 read_yaml(path)  # its mistakes, with its lines
         origin = " + ".join(map(str, paths)) or "configuration"
         config = with_known_steps(validate_config(content, origin, paths), self.targets)
-        commits = [(path.name, commit_of(path)) for path in paths]
-        origins = [f"{name} at {commit}" if commit else name for name, commit in commits]
-        os.environ[self.settings] = effective_text(config, origins)
+        os.environ[self.settings] = effective_text(config)
         return config
 
     def stages_of(self, setup: str) -> list[StagePlan]:

@@ -9,8 +9,10 @@ of CLUSTER_FIELDS that their documents have.
 """
 
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
@@ -42,8 +44,8 @@ CLUSTER_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 def provider_of(plan: StagePlan, task: ProviderTask | ProviderChoices | Provided) -> Provider:
     """Return the provider of a task or verifier, with the interpreter and version configured."""
-    python = plan.config.providers.python(task.provider)
-    return Provider(task.provider, python, task.version, plan.nltk_data)
+    python = os.path.abspath(getattr(plan.config.providers, task.provider))  # may be a link
+    return Provider(task.provider, Path(python), task.version, plan.nltk_data)
 
 
 def limits_of(plan: StagePlan) -> CaseLimits:

@@ -1,14 +1,11 @@
 """Settings of how models run and how their answers are verified, not of what is evaluated."""
 
-import os
-from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from evaluation.processes import usable_cores
 from evaluation.settings.model import (
-    LONGEST_WAIT,
     ExpandedPath,
     Fraction,
     Integer,
@@ -72,11 +69,6 @@ class GenerationSettings(Settings):
         return self
 
     @property
-    def interpreter(self) -> Path | None:
-        """Return vLLM's Python; links are not followed, as a virtual environment is one."""
-        return None if self.python is None else Path(os.path.abspath(self.python))
-
-    @property
     def decoding(self) -> dict[str, str]:
         return {} if self.engine == "own" else {"engine": self.engine}
 
@@ -85,7 +77,7 @@ class Verification(Settings):
     """How generated answers are verified."""
 
     workers: Integer | None = Field(None, gt=0, le=4096, description="Processes; else one a CPU.")
-    seconds: Fraction = Field(20.0, ge=0.1, le=LONGEST_WAIT, description="Time limit of an answer.")
+    seconds: Fraction = Field(20.0, ge=0.1, le=86_400, description="Time limit of an answer.")
     memory_mb: Integer = Field(2048, ge=256, le=2**24, description="Memory of an answer, in MB.")
     max_error_share: Fraction = Field(0.01, ge=0, le=1, description="Largest share that may fail.")
     sandbox: Literal["seccomp", "none"] = Field(
@@ -98,7 +90,3 @@ class Verification(Settings):
     def processes(self) -> int:
         """Number of processes that verify; by default one for each core this process may use."""
         return self.workers or usable_cores()
-
-    @property
-    def deciding(self) -> dict[str, Any]:
-        return self.model_dump(exclude={"workers"})

@@ -120,7 +120,6 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
 
 
 def _path_context(*files: Path) -> dict[str, Any]:
-    """Return the folders of files, the last first, without the working folder."""
     folders = dict.fromkeys(str(file.absolute().parent) for file in reversed(files))
     here = os.path.realpath(".")
     return {"folders": [folder for folder in folders if os.path.realpath(folder) != here]}

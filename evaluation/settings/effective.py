@@ -5,7 +5,6 @@ share the results have files of their own.
 """
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -16,10 +15,8 @@ from evaluation.settings.config import WORKING_FOLDER, Config
 FOLDER = ".config"
 
 
-def effective_text(config: Config, origins: Sequence[str] = ()) -> str:
-    """Return the content of this file; its first line names the files that it comes from."""
-    text = f"# from {' + '.join(origins)}\n" if origins else ""
-    return text + yaml.safe_dump(_content(config), sort_keys=False, allow_unicode=True)
+def effective_text(config: Config) -> str:
+    return yaml.safe_dump(_content(config), sort_keys=False, allow_unicode=True)
 
 
 def effective_path(config: Config) -> Path:

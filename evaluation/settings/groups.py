@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -25,10 +25,6 @@ class Group(Settings):
         "task counts once, even if several groups have it; `questions`: each slice or task weighs its "
         "number of questions, prompts or blocks.",
     )
-
-    @property
-    def definition(self) -> dict[str, Any]:
-        return self.model_dump()
 
 
 Groups = Mapping[str, Group]

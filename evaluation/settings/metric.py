@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 LARGEST = 700.0
-"""Largest number of nats whose exp is a finite float."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,6 @@ def distinct(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
 
 
 _PathText = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")]
-"""Text without control characters that is not blank."""
 ExpandedPath = Annotated[_PathText, AfterValidator(expand_path), AfterValidator(_find_path)]
 """A path in which environment variables are expanded when it is read; `_find_path` resolves it."""
 OutputPath = Annotated[
@@ -78,25 +77,16 @@ Snakemake gives braces and a leading dash a meaning of their own."""
 Integer = Annotated[int, Field(strict=True)]
 """A whole number, not text. Each key sets its bounds; any set here would override them."""
 Fraction = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-"""A finite number, not text. Each key sets its bounds, too."""
 Boolean = Annotated[bool, Field(strict=True)]
-"""`true` or `false`, not text."""
 Step = Annotated[Integer, Field(ge=0, lt=2**63)]
-"""The number of a checkpoint."""
 Seed = Annotated[Integer, Field(ge=0, lt=2**63)]
 Text = Annotated[str, Field(min_length=1)]
-"""Text that is not empty."""
 FolderOrId = Annotated[Text, AfterValidator(_find_folder)]
-"""A name on the hub, or a folder."""
 
 Count = Annotated[Integer, Field(gt=0, le=10**12)]
-"""Tokens, documents or questions that a key can request."""
 LARGEST_WINDOW = 2**24
-"""Most tokens of a sequence."""
 Tokens = Annotated[Integer, Field(gt=0, le=LARGEST_WINDOW)]
 SequenceLength = Annotated[Integer, Field(gt=1, le=LARGEST_WINDOW)]
-LONGEST_WAIT = 86_400
-"""Most seconds that verifying one answer may take."""
 
 
 class Settings(BaseModel):

@@ -24,7 +24,6 @@ from typing import Any
 
 from evaluation.files import fingerprint, unordered
 from evaluation.settings.config import Config
-from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.stage import Stage
 from evaluation.settings.steps import results_folder
 from evaluation.settings.suites import Suite
@@ -75,15 +74,6 @@ class StagePlan:
         if TIERS[tier].cache.per_stage:
             return (self.name,) if items else ()
         return tuple(items)
-
-    @property
-    def provided(self) -> dict[tuple[TierName, str], ProviderChoices | ProviderTask]:
-        return {
-            (tier, name): task
-            for tier in self.tiers
-            for name, task in getattr(self.suite, TIERS[tier].section).items()
-            if isinstance(task, ProviderChoices | ProviderTask)
-        }
 
     @property
     def probes_folder(self) -> Path:

@@ -26,7 +26,6 @@ _TYPES = {
     "tokenizer": TypeAdapter[Any](Tokenizer),
     "sequence_length": TypeAdapter[Any](SequenceLength),
 }
-"""Types of what a training configuration tells."""
 
 _POSITIONS = "max_position_embeddings"
 _MODEL_FILES = ("model_config.json", "config.json")
@@ -35,8 +34,6 @@ _MODEL_FILES = ("model_config.json", "config.json")
 
 def stage_suite(config: Config, stage: str) -> Suite:
     """Return one suite with all that a stage evaluates; raise ConfigError on a mistake."""
-    if stage not in config.stages:
-        raise ConfigError(no_such("stage", stage, config.stages, " in the configuration"))
     folder, key = Path(config.suites), config.key(f"stages.{stage}.suites")
     suites = config.stages[stage].suites
     named = [(name, settled_suite(load_suite(folder, name, asked=key))) for name in suites]
@@ -102,20 +99,6 @@ def _shared(plan: StagePlan) -> Iterator[tuple[object, str, object]]:
                 template = getattr(item, "chat_template", None)
                 definition = fingerprint([item.definition, template])
                 yield plan.cache_folder(tier, name), name, definition
-
-
-def absent_checkpoints(name: str, stage: Stage) -> str | None:
-    """Return why a stage's folder of checkpoints does not exist, or is itself one; None if neither."""
-    key, folder = f"stages.{name}.checkpoints", Path(stage.checkpoints)
-    folders = [listed.path for listed in stage.listed] or [stage.checkpoints]
-    if absent := [path for path in folders if not Path(path).is_dir()]:
-        there = first_few(absent)
-        return f"{key}: {there}: no such folder; correct the path, or wait until training makes it"
-    is_one = (folder / "model").is_dir() or (folder / "config.json").is_file()
-    steps = (step_of_folder(path.name) for path in folder.iterdir())
-    if is_one and not stage.listed and all(step is None for step in steps):
-        return f"{key}: {folder} is itself a checkpoint; write the folder above it: {folder.parent}"
-    return None
 
 
 def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
@@ -193,8 +176,10 @@ def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tu
             return Path(given), read_yaml(Path(given))
         except ConfigError as error:
             raise ConfigError(f"{config.key(key)}: {error}") from None
-    if absent := absent_checkpoints(name, stage):
-        raise ConfigError(config.key(absent))
+    folders = [listed.path for listed in stage.listed] or [stage.checkpoints]
+    if absent := [path for path in folders if not Path(path).is_dir()]:
+        where = f"{config.key(f'stages.{name}.checkpoints')}: {first_few(absent)}"
+        raise ConfigError(f"{where}: no such folder; correct it, or wait until training makes it")
     if not (configs := _checkpoint_files(stage, "config.yaml")):
         raise ConfigError(
             f"{config.key(f'stages.{name}')}: no `{wanted}` is given, and no checkpoint under "

@@ -1,8 +1,6 @@
 """Tasks of lighteval and lm-evaluation-harness (the providers), by their names there."""
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -34,10 +32,6 @@ class Providers(Settings):
 
     lighteval: ExpandedPath = Field(".venv-lighteval/bin/python", description="Python that has it.")
     lm_eval: ExpandedPath = Field(".venv-lm-eval/bin/python", description="Python that has it.")
-
-    def python(self, provider: str) -> Path:
-        """Return the absolute path; links are not followed, as a virtual environment is one."""
-        return Path(os.path.abspath(getattr(self, provider)))
 
 
 class SettledTask(CompletionTask):

@@ -22,7 +22,6 @@ Attention = Literal["block", "document"]
 """What a token of a packed block can attend to: the whole block, or its own document."""
 
 Shots = Annotated[Integer, Field(ge=0, le=1000)]
-"""Solved examples before a question."""
 
 
 class Source(Settings):

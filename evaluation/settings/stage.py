@@ -74,7 +74,6 @@ class Stage(Settings):
 
     @property
     def checkpoints(self) -> str:
-        """The folder of the steps, or the innermost one that holds all listed checkpoints."""
         if isinstance(self.given, str):
             return self.given
         return os.path.commonpath(

@@ -6,9 +6,6 @@ from pathlib import Path
 STEP = re.compile(r"0|[1-9][0-9]{0,18}")
 """Pattern of a folder's name that is a step's number; `step_named` refuses those above 2^63 - 1."""
 
-RESULTS = r"step_\d+"
-"""Pattern of the names of folders that hold a step's results."""
-
 _WORDS = "global_?steps?|steps?|iterations?|iters?|checkpoints?|ckpts?"
 _NAMED = re.compile(rf"(?:.*[-_.])?(?:{_WORDS})[-_=.]?0*({STEP.pattern})", re.IGNORECASE)
 """Pattern of names such as `step10`, `run_step20`, `iter_0000010` and `checkpoint-500`."""

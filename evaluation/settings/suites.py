@@ -79,7 +79,6 @@ AnyTask = Annotated[
     Annotated[Task, Tag("[own]")] | Annotated[ProviderChoices, Tag("[provided]")],
     Discriminator(_origin),
 ]
-"""The same for ranked choices."""
 
 
 Section = Literal["slices", "tasks", "probes", "generation_tasks"]
@@ -182,7 +181,6 @@ def _overridden(base: Suite, suite: Suite, path: Path) -> Suite:
 
 _CHAT = ("chat_template", "chat_template_kwargs", "answer_after")
 CARRIED = frozenset((*_CHAT, "attention", "system", "stop"))
-"""Settings of a suite that its items carry."""
 
 
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:

@@ -227,4 +227,3 @@ if TYPE_CHECKING:
     TierName = str
 else:
     TierName = Literal[tuple(TIERS)]
-    """A key of TIERS, where a configuration names one."""

@@ -25,7 +25,6 @@ _Expression = Annotated[Text, AfterValidator(_compiled)]
 
 class _Verifier(Settings):
     NEEDS: ClassVar[tuple[str, ...]] = ("gold",)
-    """Fields of the document that it reads."""
 
 
 class Pattern(_Verifier):

@@ -13,7 +13,7 @@ _TABLE: dict[tuple[Kind, str], str] = {
     ("key", "also"): "no mean holds several tiers; make a group and an objective of each tier",
     ("key", "greedy"): "no mean holds several tiers; make a group of the tasks with choices alone",
     ("key", "olmo_eval olmo_eval_suites"): "run olmo-eval by `command:` in a stage of its own",
-    ("key", "python"): "run BigCodeBench and DS-1000 by `command:` in a stage of its own",
+    ("key", "python"): "run BigCodeBench or DS-1000 by `command:` in a stage of its own",
     (
         "value",
         "olmo_eval olmobase_easy olmobase_fim olmobase_main ruler",
@@ -25,13 +25,13 @@ _TABLE: dict[tuple[Kind, str], str] = {
     ("value", "hf-eval-results"): "write `.eval_results/*.yaml` with the values of summary.csv",
     ("option", "--hub-task"): "write `.eval_results/*.yaml` with the values of summary.csv",
     ("value", "lm-eval"): "read summary.csv, and the samples in generation/TASK/results.jsonl",
-    ("command", "tables figures"): "run `report --stage STAGE`, which makes all that shows a stage",
-    ("command", "deltas"): "run `report --stage STAGE`, which compares all its steps",
-    ("command", "front-page"): "run `report`",
-    ("command", "comparison"): "run `report`, which compares with `runs`, too",
+    (
+        "command",
+        "tables figures deltas",
+    ): "run `report --stage STAGE`, which makes all that shows a stage",
+    ("command", "front-page comparison"): "run `report`, which compares with `runs`, too",
     ("command", "curriculum"): "take ids by the credits in generation/TASK/results.jsonl",
-    ("value", "number"): "take `pattern` with lm-eval's filters as `gsm8k` has, or `math_verify`",
-    ("value", "mathematics"): "take `math_verify`, with `boxed` or `minerva` beside it",
+    ("value", "number mathematics"): "take `pattern` as `gsm8k` has, or `math_verify`",
     (
         "value",
         "pass_rate_number pass_rate_mathematics",

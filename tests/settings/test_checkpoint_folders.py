@@ -115,18 +115,6 @@ def test_a_bridge_is_no_step_of_its_stage(
         bridge_subject(plans["s"], plans)
 
 
-def test_left_out_folders_are_named_in_one_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    for name in ("2000", "stage1-step1000-tokens5B", "4000_old", "final"):
-        checkpoint(tmp_path / name)
-    (tmp_path / "logs").mkdir()
-    for _ in range(2):
-        assert list(folders(config_of(str(tmp_path)))) == [2000]
-    (message,) = [record.message for record in caplog.records]
-    assert "4000_old, final, stage1-step1000-tokens5B;" in message
-
-
 def test_a_new_folder_is_noticed(tmp_path: Path) -> None:
     plan = plan_stage(config_of(str(tmp_path), [10]), "s")
     assert plan.checkpoint(10) == tmp_path / "10"

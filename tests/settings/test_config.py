@@ -11,7 +11,6 @@ from evaluation.errors import ConfigError
 from evaluation.flow.keys import collect_key, score_key
 from evaluation.prefill.definitions import asked_definition, generation_definition, task_definition
 from evaluation.settings.config import validate_config
-from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stage, plan_stages
 from tests.settings.test_wrong_settings import suite_files
 
@@ -60,12 +59,10 @@ def test_tokenizer_and_length_of_the_training(tmp_path: Path, origin: str) -> No
     assert (plan.tokenizer.name, plan.sequence_length) == ("org/t", 4096)
 
 
-FIRST, SECOND = {"a": "b", "b": "question"}, {"b": "question", "a": "b"}
-SEEN = {"kind": "pattern", "pattern": "x"}
-TASK = {"dataset": "a/b", "choices": "choices", "gold": "label", "context": "{{ a }}", "let": FIRST}
-ASKED = {"dataset": "a/b", "prompt": "{{ a }}", "chat": False, "max_new_tokens": 4, "let": FIRST}
-ANSWERED = {
-    **ASKED,
+LET, SEEN = {"a": "b", "b": "question"}, {"kind": "pattern", "pattern": "x"}
+TASK = {"dataset": "a/b", "choices": "choices", "gold": "label", "context": "{{ a }}", "let": LET}
+ASKED = {"dataset": "a/b", "prompt": "{{ a }}", "chat": False, "max_new_tokens": 4, "let": LET}
+VIEWED = {
     "document": {"gold": "a"},
     "strata": {"level": "{{ a }}", "subject": "{{ b }}"},
     "verifiers": {"strict": SEEN, "lenient": SEEN},
@@ -74,22 +71,20 @@ ABOUT = {"fingerprint": "f", "prepend_bos": False, "name": "t", "class": "C"}
 ABOUT |= {"vocab_size": 9, "bos_token_id": None, "eos_token_id": 0}
 
 
-def plan_of(folder: Path, suite: dict[str, Any]) -> StagePlan:
-    (folder / "one.yaml").write_text(yaml.safe_dump(suite, sort_keys=False))
+def keys(folder: Path, turned: str = "") -> dict[str, str]:
+    """All keys; the keys under one are in the other order."""
+
+    def suite_of(part: Any, name: str = "") -> Any:
+        if not isinstance(part, dict):
+            return part
+        items = {key: suite_of(value, key) for key, value in part.items()}
+        return dict(reversed(items.items())) if name == turned else items
+
+    suite = {"tasks": {"quiz": TASK, "q": TASK}, "generation_tasks": {"sums": ASKED | VIEWED}}
+    (folder / "one.yaml").write_text(yaml.safe_dump(suite_of(suite), sort_keys=False))
     stage = {"checkpoints": "ckpts", "steps": [5], "suites": ["one"]}
-    raw = {**content(folder), "stages": {"one": stage}}
-    return plan_stage(validate_config(raw, "mine.yaml"), "one")
-
-
-def suite(**changes: Any) -> dict[str, Any]:
-    task, answered = (
-        {**one, **{key: value for key, value in changes.items() if key in one}}
-        for one in (TASK, ANSWERED)
-    )
-    return {"tasks": {"quiz": task}, "generation_tasks": {"sums": answered}}
-
-
-def keys(plan: StagePlan) -> dict[str, str]:
+    config = validate_config({**content(folder), "stages": {"one": stage}}, "mine.yaml")
+    plan = plan_stage(config, "one")
     subject = step_subject(plan, 5)
     return {
         "questions": task_definition(plan, "quiz", ABOUT),
@@ -100,37 +95,16 @@ def keys(plan: StagePlan) -> dict[str, str]:
     }
 
 
-def swapped(mapping: dict[str, Any]) -> dict[str, Any]:
-    return dict(reversed(mapping.items()))
-
-
-ITEMS = {**suite(), "tasks": {"quiz": TASK, "riddles": TASK}}
-TURNED = {**suite(), "tasks": {"riddles": swapped(TASK), "quiz": swapped(TASK)}}
-
-
 @pytest.mark.parametrize(
-    ("before", "after", "others"),
+    ("turned", "others"),
     [
-        (suite(), suite(let=SECOND), {"questions", "prompts", "documents", "collect"}),
-        (suite(), suite(strata=swapped(ANSWERED["strata"])), {"documents", "collect"}),
-        (suite(), suite(verifiers=swapped(ANSWERED["verifiers"])), {"collect"}),
-        (ITEMS, TURNED, {"collect"}),
+        ("let", {"questions", "prompts", "documents", "collect"}),
+        ("strata", {"documents", "collect"}),
+        ("verifiers", {"collect"}),
+        ("tasks", {"collect"}),
+        ("quiz", set()),
     ],
-    ids=["let", "strata", "verifiers", "items and their keys"],
 )
-def test_what_depends_on_the_order_of_keys(
-    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], others: set[str]
-) -> None:
-    old, new = (keys(plan_of(tmp_path, one)) for one in (before, after))
+def test_what_depends_on_the_order_of_keys(tmp_path: Path, turned: str, others: set[str]) -> None:
+    old, new = keys(tmp_path), keys(tmp_path, turned)
     assert {name for name, key in new.items() if key != old[name]} == others
-
-
-@pytest.mark.parametrize("inside", ["model/model", "config.json"])
-def test_a_checkpoint_in_place_of_the_folder_above_it(tmp_path: Path, inside: str) -> None:
-    step = tmp_path / "ckpts" / "200"
-    (step / inside).parent.mkdir(parents=True)
-    (step / inside).touch()
-    raw = content(tmp_path, checkpoints=str(step))
-    raw["stages"]["stage1"]["tokenizer"] = raw.pop("tokenizer")
-    with pytest.raises(ConfigError, match=f"itself a checkpoint; .*: {step.parent}$"):
-        plan_stages(validate_config(raw, "mine.yaml"))

@@ -33,16 +33,6 @@ def test_the_folder_of_the_file_comes_first(file: Path) -> None:
         assert load_config(path).stages["one"].checkpoints == str(file.parent / "ckpts")
 
 
-def test_then_the_working_folder_of_which_a_path_stays_as_it_is_written(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.chdir(file.parent)
-        assert load_config(file).stages["one"].checkpoints == "ckpts"
-    (file.parent / "ckpts").rmdir()
-    assert load_config(file).stages["one"].checkpoints == "ckpts"
-
-
 def test_a_tokenizer_is_a_folder_if_there_is_one(file: Path) -> None:
     assert load_config(file).tokenizer.name == "hub/name"
     (file.parent / "hub" / "name").mkdir(parents=True)

@@ -40,16 +40,6 @@ def parts(value: Any, key: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("model", SCHEMAS.values())
-def test_every_key_is_explained(model: type[BaseModel]) -> None:
-    found = dict(parts(model.model_json_schema()))
-    keys = [
-        f"{place}.{key}" for place in found if place.endswith("properties") for key in found[place]
-    ]
-    assert len(keys) > 40
-    assert [key for key in keys if not {"description", "$ref"} & found[key].keys()] == []
-
-
-@pytest.mark.parametrize("model", SCHEMAS.values())
 def test_every_number_has_bounds_on_both_sides(model: type[BaseModel]) -> None:
     found = list(parts(model.model_json_schema()))
     numbers = {key: one for key, one in found if one.get("type") in ("integer", "number")}

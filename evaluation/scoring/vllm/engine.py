@@ -135,8 +135,8 @@ class Vllm:
 
 def find_vllm(generation: GenerationSettings) -> Path:
     """Return the Python of the environment that has vLLM; raise ScoringError if there is none."""
-    python = generation.interpreter
-    if python is None or not is_python(python):
+    python = Path(os.path.abspath(generation.python or ""))  # a virtual environment is a link
+    if not is_python(python):
         raise ScoringError(
             f"generation.python: no {python}; install vLLM into an environment of its own and name its "
             "Python there, or leave `engine` out"
