@@ -155,8 +155,6 @@ def summarize(rows: Sequence[PromptRow]) -> dict[str, Any]:
             {
                 **{key: value for key, value in row.items() if key not in hidden},
                 "passed": outcome(row, tier.headline) == 1,
-                "response_words": len(row["response"].split()),
-                "response_characters": len(row["response"]),
             }
             for row in rows
         ],

@@ -160,9 +160,9 @@ class Interval(NamedTuple):
     high: float | None
 
 
-def wilson(rate: float, n: float, z: float | None = None) -> tuple[float, float]:
+def wilson(rate: float, n: float) -> tuple[float, float]:
     """Return Wilson's interval of a rate of n trials, which also holds for 0 and 1 (JASA 22:209, 1927)."""
-    z = float(special.ndtri((1 + LEVEL) / 2)) if z is None else z
+    z = float(special.ndtri((1 + LEVEL) / 2))
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     low = 0.0 if rate <= 0 else max(0.0, centre - half)
@@ -180,11 +180,10 @@ def interval(credit: Floats, groups: Grouping | None = None) -> Interval:
     if spreading is None:
         return Interval(mean, None, None, None)
     stderr = spreading.error if np.ptp(credit) > _ALIKE else None
-    if not groups.repeats and bool((np.minimum(credit, 1 - credit) < _ALIKE).all()):
+    passes_or_fails = not groups.repeats and (np.minimum(credit, 1 - credit) < _ALIKE).all()
+    if passes_or_fails or (stderr is None and mean in (0, 1)):
         return Interval(mean, stderr, *wilson(mean, spreading.units))
     if stderr is None:
-        return Interval(
-            mean, None, *(wilson(mean, spreading.units) if mean in (0, 1) else (None, None))
-        )
+        return Interval(mean, None, None, None)
     reach = float(special.stdtrit(spreading.df, (1 + LEVEL) / 2)) * stderr
     return Interval(mean, stderr, max(0.0, mean - reach), min(1.0, mean + reach))

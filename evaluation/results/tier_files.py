@@ -59,7 +59,6 @@ class TierFile(FileModel):
     protocol: str
     device: str | None = None
     gpu: str | None = None
-    layers: tuple[str, ...] | None = None
     row_tokens: tuple[int, ...] = ()
     packages: dict[str, tuple[str, ...]] = {}
     dtype: str | None = None
@@ -158,13 +157,10 @@ class VerifierRates(FileModel):
 
 
 class OtherEngine(FileModel):
-    """The engine that wrote the completions in place of the built-in one, and how far the two agree."""
+    """The engine that wrote the completions in place of the built-in one."""
 
     name: str
     version: str | None = None
-    imported: str | None = None
-    asked: Count | None = None
-    equal: Count | None = None
 
     @property
     def title(self) -> str:
@@ -221,15 +217,6 @@ class CategoryEntry(ItemEntry):
         return self._stored(map(tier.metric, (tier.headline, *others)))
 
 
-class PromptEntry(FileModel):
-    """A prompt of Tier4 and the results of its checks by name, each with `kind` and `passed`."""
-
-    id: str
-    category: str
-    checks: dict[str, dict[str, Any]]
-    stop_reason: str
-
-
 class Tier2File(TierFile):
     """`tier2_ppl.json`."""
 
@@ -247,7 +234,6 @@ class Tier4File(TierFile):
 
     summary: CategoryEntry
     by_category: dict[str, CategoryEntry] | None = None
-    prompts: tuple[PromptEntry, ...] = ()
     data_checksum: Any = None
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ it contributes to each metric. Details such as candidates and answers are in the
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,25 +119,24 @@ def units_table(tier: Tier, units: ByItem) -> "pa.Table":
 
 
 def _cells(item: str | None, units: Units) -> dict[str, Any]:
-    layout = units.layout
+    layout, groupings = units.layout, units.groupings
+
+    def strata(unit: str) -> str:
+        return json.dumps({by: of[unit] for by, of in groupings.items() if unit in of})
+
     cells: dict[str, Any] = {
         "item": [item] * layout.size,
         "unit": [*units.ids],
         **dict(zip(SOURCES, layout.sources, strict=False)),
         **({"cluster": layout.clusters} if layout.clusters else {}),
         **({"stratum": layout.strata} if layout.strata else {}),
-        **({"strata": [*_strata(units)]} if units.groupings else {}),
+        **({"strata": [*map(strata, units.ids)]} if units.groupings else {}),
         **units.sums,
         **{name: ratio.amounts for name, ratio in units.measured.items() if ratio.weights is None},
     }
     if units.positions is not None:
         cells |= {NATS: units.positions.nats.tolist(), TOKENS: units.positions.tokens.tolist()}
     return cells
-
-
-def _strata(units: Units) -> Iterator[str]:
-    for unit in units.ids:
-        yield json.dumps({by: of[unit] for by, of in units.groupings.items() if unit in of})
 
 
 def read_units(tier: Tier, path: Path, length: int) -> dict[str | None, Units]:
