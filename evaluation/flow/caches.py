@@ -11,9 +11,8 @@ from typing import Any, TypeVar, cast
 from evaluation.errors import CacheError, SourceError
 from evaluation.files import fingerprint, unordered
 from evaluation.prefill.caches import DOCUMENTS
-from evaluation.prefill.definitions import tokenizer_definition, tokenizer_state
 from evaluation.prefill.entries import is_intact, read_meta, state_in
-from evaluation.prefill.tiers import PREFILLS
+from evaluation.prefill.tiers import PREFILLS, tokenizer_definition, tokenizer_state
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 

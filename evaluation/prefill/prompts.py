@@ -14,8 +14,8 @@ from evaluation.errors import ConfigError, SourceError, first_few
 from evaluation.files import fingerprint, unordered, write_jsonl
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.chats import answer_ends, render_chat, warn_of_lost, warn_of_unread
-from evaluation.prefill.definitions import chat_template
 from evaluation.prefill.entries import counted
+from evaluation.prefill.tiers import chat_template
 from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan

@@ -6,8 +6,8 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import fingerprint, unordered, write_json
-from evaluation.prefill.definitions import tokenizer_definition, tokenizer_state
 from evaluation.prefill.entries import is_current, new_entry, read_meta, write_meta
+from evaluation.prefill.tiers import tokenizer_definition, tokenizer_state
 from evaluation.settings.plan import StagePlan
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import bos_ids

@@ -13,8 +13,7 @@ from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import SourceError
 from evaluation.flow.caches import stage_entries
 from evaluation.flow.keys import collect_key, score_key
-from evaluation.prefill.definitions import tokenizer_definition
-from evaluation.prefill.tiers import PREFILLS
+from evaluation.prefill.tiers import PREFILLS, tokenizer_definition
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages

@@ -9,7 +9,7 @@ import yaml
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import ConfigError
 from evaluation.flow.keys import collect_key, score_key
-from evaluation.prefill.definitions import asked_definition, generation_definition, task_definition
+from evaluation.prefill.tiers import asked_definition, generation_definition, task_definition
 from evaluation.settings.config import validate_config
 from evaluation.settings.planning import plan_stage, plan_stages
 from tests.settings.test_wrong_settings import suite_files
