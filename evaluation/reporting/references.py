@@ -1,7 +1,7 @@
-"""Rows of models that were scored once: lines in the curves.
+"""Rows of models that were scored once, or whose scores others published: lines in the curves.
 
 `runs:` names a folder of results of one checkpoint, whose items are compared with the stage's as a pair
-is; items that must not be compared have no line.
+is; items that must not be compared have no line. Nothing is paired with published scores.
 """
 
 from collections.abc import Iterator
@@ -33,6 +33,11 @@ def with_references(
         folder: Results of a checkpoint of the stage, with which references are compared.
     """
     rows, notes = list[Row](), list[str]()
+    for name, published in config.references.items():
+        notes.append(f"{name} (published): {published.source}; nothing is paired with it")
+        for item, score in published.scores.items():
+            row = published.tier, item, published.measured, score
+            rows.append((f"{name} (published)", *row))
     for name, run in config.runs.items():
         if folder is not None and tiers_in(Path(run.path)):
             try:

@@ -19,7 +19,7 @@ from evaluation.settings.model import (
 )
 from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.provided import Providers
-from evaluation.settings.runs import OtherRun, RunName
+from evaluation.settings.runs import OtherRun, PublishedScores, RunName
 from evaluation.settings.stage import Stage
 from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
@@ -71,6 +71,10 @@ class Config(Settings):
     stages: dict[Name, Stage] = Field(min_length=1, description="The stages in training order.")
     runs: dict[RunName, OtherRun] = Field(
         {}, description="Other runs of the same suites, by name, to compare with this one."
+    )
+    references: dict[RunName, PublishedScores] = Field(
+        {},
+        description="Published scores of other models, by name: lines in curves, never compared.",
     )
 
     @cached_property

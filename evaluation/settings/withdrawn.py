@@ -46,7 +46,6 @@ _TABLE: dict[tuple[Kind, str], str] = {
     ("key", "processes"): "a checkpoint has one GPU; for many completions set `engine: vllm`",
     ("key", "average"): "read the recipe's interval, which has the noise between checkpoints",
     ("key", "merges"): "write the mean with `merge`, and list its folder in `checkpoints`",
-    ("key", "references"): "score the model's Hugging Face folder, and name the results in `runs`",
     ("key", "weights_and_biases"): "set wandb's own variables WANDB_PROJECT and WANDB_NAME",
     ("key", "trained_from"): "leave it out: checkpoints tell the tokens of training before them",
     ("key", "listed"): "start the run again, which writes the list into `checkpoints`",

@@ -20,7 +20,7 @@ from evaluation.settings.planning import plan_stages
 from tests.tables import table
 
 VIEWS = {
-    "config": "results cache suites folders mirrors runs providers "
+    "config": "results cache suites folders mirrors runs references providers "
     "training_config tokenizer sequence_length scoring.compile scoring.row_tokens scoring.cpu_row_tokens "
     "scoring.generation_batch scoring.checkpoints_per_job generation.python generation.memory_share "
     "verification.workers stages",

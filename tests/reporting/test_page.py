@@ -16,7 +16,7 @@ from evaluation.reporting.page import LARGEST, stage_page
 from evaluation.reporting.report import report_run, report_stage
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.runs import OtherRun
+from evaluation.settings.runs import OtherRun, PublishedScores
 from tests.bridge.folders import edited, make_plans, write_side
 from tests.reporting.frames import long_table
 from tests.reporting.pages import page_data, write_report, write_results
@@ -217,7 +217,10 @@ def test_models_that_were_scored_once_are_lines(tmp_path: Path) -> None:
     write_side(public, plan, step=0, seed=9, **SMALL)
     with edited(public / "tier2_ppl.json") as content:
         content["protocol"] = "test-2"
-    more = {"runs": {"public": OtherRun(path=str(public))}}
+    more = {
+        "runs": {"public": OtherRun(path=str(public))},
+        "references": {"paper": PublishedScores(source="a paper", scores={"quiz": 0.5})},
+    }
     plan = replace(plan, config=plan.config.model_copy(update=more))
     rows = page_data(write_report(plan))["table"]
     lines = {
@@ -225,6 +228,7 @@ def test_models_that_were_scored_once_are_lines(tmp_path: Path) -> None:
         for row in rows
         if row["role"] == "reference"
     }
+    assert lines["paper (published)", "tier3", "quiz"] == 0.5
     file = json.loads((public / "tier3_cf.json").read_text())
     quiz = float(f"{file['tasks']['quiz']['accuracy']:.6g}")
     assert lines["public", "tier3", "quiz"] == quiz
