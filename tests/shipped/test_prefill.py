@@ -51,7 +51,7 @@ def golds(monkeypatch: pytest.MonkeyPatch) -> Golds:
         given[name] = task, documents
 
     monkeypatch.setattr("evaluation.prefill.generation.check_golds", note)
-    monkeypatch.setattr("evaluation.prefill.generation.check_cached_golds", lambda *entry: None)
+    monkeypatch.setattr("evaluation.prefill.tiers.check_cached_golds", lambda *entry: None)
     monkeypatch.setattr("evaluation.verification.nltk_data.fetch", lambda *needed: None)
     return given
 

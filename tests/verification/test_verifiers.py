@@ -81,7 +81,7 @@ def test_letters_in_a_chat(completion: str, first: str | None, cautious: str | N
     [
         ({"pattern": "("}, "is not a regular expression"),
         ({"pattern": "x", "ignore": ["["]}, "is not a regular expression"),
-        ({"pattern": "x", "form": "#### gold"}, "the place of the answer"),
+        ({"pattern": "x", "form": "#### gold"}, "form"),
     ],
 )
 def test_patterns_that_a_suite_may_not_write(keys: dict[str, object], named: str) -> None:

@@ -107,4 +107,4 @@ def test_real_answers(
         for name, item in read_results(subject.folder, ("tier5",)).tiers["tier5"].items.items()
     }
     assert {entry.engine.name for entry in entries.values()} == {"vllm"}
-    assert "<|im_start|>" in (subject.folder / "generation/chat/completions.jsonl").read_text()
+    assert "<|im_start|>" in (subject.folder / "generation/chat/results.jsonl").read_text()

@@ -64,7 +64,7 @@ def test_greedy_answers_are_the_own_engines_and_are_stored_apart(
         task = {**TASK, "stop": stop}
         plan = change(None, sums=task)
         assert answers(plan)["sums"].engine is None
-        texts = step_subject(plan, 5).folder / "generation/sums/completions.jsonl"
+        texts = step_subject(plan, 5).folder / "generation/sums/results.jsonl"
         own = texts.read_text()
         plan = change(vllm(tmp_path), sums=task)
         found = answers(plan)["sums"]
