@@ -60,7 +60,7 @@ def score(subjects: Sequence[Subject], planned: str | None, config: Path) -> int
     if len(gpus) > 1:
         os.environ[CONFIG_VARIABLE] = str(config.absolute())
         return _spread(plan, [subject.step or 0 for subject in lacking], gpus)
-    return _score_each(lacking, targets)
+    return _score_each(lacking, targets, is_logged=len(lacking) > 1)
 
 
 def _require(subject: Subject) -> None:
@@ -94,11 +94,11 @@ def _spread(plan: StagePlan, steps: Sequence[int], gpus: Sequence[str]) -> int:
     return max(codes)
 
 
-def _score_each(subjects: Sequence[Subject], targets: Targets) -> int:
-    """Score checkpoints one after the other; of several, each has a log of its own."""
+def _score_each(subjects: Sequence[Subject], targets: Targets, *, is_logged: bool) -> int:
+    """Score checkpoints one after the other, each with a log of its own where a job scores several."""
     code, failed = 0, list[str]()
     for subject in subjects:
-        with _logged(subject.log if len(subjects) > 1 else None):
+        with _logged(subject.log if is_logged else None):
             try:
                 record = make_score(subject, targets.score(subject))
             except EvaluationError as error:
@@ -141,7 +141,8 @@ def _logged(path: Path | None) -> Iterator[None]:
 def _work(stage: str, steps: Sequence[str]) -> int:
     start_logging()
     plan = plan_stage(load_config(os.environ[CONFIG_VARIABLE]), stage)
-    return _score_each([step_subject(plan, int(step)) for step in steps], Targets())
+    subjects = [step_subject(plan, int(step)) for step in steps]
+    return _score_each(subjects, Targets(), is_logged=True)
 
 
 if __name__ == "__main__":
