@@ -160,7 +160,8 @@ class PlannedRun:
         subjects = stage_subjects(plan, self.plans)
         if not isinstance(plan.stage.steps, tuple):
             raise CheckpointError(
-                f"stages.{plan.name}: no checkpoint under {plan.stage.checkpoints} is complete yet"
+                f"stages.{plan.name}: no checkpoint under {plan.stage.checkpoints} is complete yet; "
+                "the warnings above this say what each lacks"
             )
         self.targets.look_at(subjects)
         return subjects
