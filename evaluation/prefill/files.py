@@ -27,14 +27,13 @@ _BATCH = 64
 
 
 def stamps_of(paths: Iterable[Path]) -> list[list[Any]]:
-    """Return name, size and times (ns) of files, and of those of saved folders, as in JSON.
+    """Return name, size and time of change (ns) of files, and of those of saved folders, as in JSON.
 
-    An edit in place may keep a file's size and its time of modification, but not that of its inode. So a
-    folder that was moved is the same, and a copy is another.
+    So a folder that was moved, or copied with its times, is the same.
     """
     try:
         found = ((part.name, part.stat()) for part in chain(*map(parts_of, paths)))
-        return [[name, s.st_size, s.st_mtime_ns, s.st_ctime_ns] for name, s in found]
+        return [[name, status.st_size, status.st_mtime_ns] for name, status in found]
     except OSError as error:
         raise SourceError(f"{error.filename}: cannot be read ({error.strerror})") from None
 

@@ -64,7 +64,7 @@ def files(folder: Path) -> dict[str, File]:
     for path in sorted((folder / "data").rglob("*.jsonl")):
         name = path.relative_to(folder / "data")
         found[f"data/{name}"] = File()
-        found[f"data_b/{name}"] = File(2)
+        found[f"data_b/{name}"] = File(2, 1)
         found[f"data_c/{name}"] = File(0, 1)
     names = sorted(path.name for path in (folder / "tokenizer").iterdir())
     return {**found, **{f"tokenizer/{name}": File() for name in names}}
