@@ -251,7 +251,8 @@ def generate(
 ) -> Iterator[Answers]:
     """Yield answers in parts as they are finished, the longest prompts first.
 
-    If a GPU's memory is exhausted, unfinished answers are decoded again with half the rows.
+    If a GPU's memory is exhausted, unfinished answers are decoded again with half the rows, and prompts are
+    read in passes of half the tokens.
 
     Args:
         engine: An engine whose layers are not compiled.
@@ -276,3 +277,4 @@ def generate(
             torch.cuda.empty_cache()
             log.warning("too little GPU memory for %d answers at once; batch halved", batch)
             batch //= 2
+            engine.row_tokens = max(1, engine.row_tokens // 2)  # of prompts that are read at once
