@@ -39,6 +39,9 @@ TOGETHER = 4096
 """Most answers that vLLM has at a time, waiting or being written: more than it can batch."""
 
 _POLL = 0.2
+PART_SECONDS = 30.0
+"""Seconds after which answers are yielded: each part is a file of the store."""
+
 _VARIABLES = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
@@ -98,8 +101,8 @@ class Vllm:
         write_json(folder / "request.json", request)
 
     def _lines(self, folder: Path, count: int) -> Iterator[list[dict[str, Any]]]:
-        """Yield the lines of answers as the program writes them; what it prints is in the job's log."""
-        path, written, rest = folder / "answers.jsonl", 0, ""
+        """Yield the lines of answers that the program writes; what it prints is in the job's log."""
+        path, written, rest, part, until = folder / "answers.jsonl", 0, "", list[str](), 0.0
         path.touch()
         python = find_vllm(self.job.plan.config.generation)
         threads = (
@@ -119,9 +122,11 @@ class Vllm:
                 while written < count:
                     code = process.poll()  # before the last read
                     *whole, rest = (rest + file.read()).split("\n")
-                    written += len(whole)
-                    if whole:
-                        yield [json.loads(line) for line in whole]
+                    written, part = written + len(whole), part + whole
+                    is_due = written == count or code is not None or time.monotonic() > until
+                    if part and is_due:
+                        yield [json.loads(line) for line in part]
+                        part, until = [], time.monotonic() + PART_SECONDS
                     elif code is None:
                         time.sleep(_POLL)
                     else:
