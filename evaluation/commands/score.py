@@ -18,7 +18,7 @@ from evaluation.commands import (
 )
 from evaluation.commands.checkpoint import add_use_mup
 from evaluation.commands.doctor import OFFLINE
-from evaluation.errors import ConfigError, ScoringError, report
+from evaluation.errors import ConfigError, EvaluationError, ScoringError, report
 from evaluation.records import RECORDED, recorded_error
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import named_stage
@@ -91,7 +91,7 @@ def _score(options: argparse.Namespace) -> int:
 
         take_gpus(len(subjects))
     if options.part:
-        return _score_part(plan, subjects, options.part)
+        return _score_part(plan, subjects, options.part, options.planned)
     from evaluation.flow.job import score
 
     code = score(subjects, options.planned, options.config)
@@ -115,14 +115,24 @@ def _collect(options: argparse.Namespace) -> int:
     return code
 
 
-def _score_part(plan: StagePlan, subjects: Sequence[Subject], part: tuple[int, int]) -> int:
-    """Score a part of one checkpoint's keys into the store."""
+def _score_part(
+    plan: StagePlan, subjects: Sequence[Subject], part: tuple[int, int], planned: str | None
+) -> int:
+    """Score a part of one checkpoint's keys into the store; RECORDED if a run's last job records why not."""
     if len(subjects) != 1:
         raise ConfigError(f"stages.{plan.name}: --part scores one checkpoint; name one step")
+    from evaluation.flow.make import check_planned
+    from evaluation.flow.targets import Targets
     from evaluation.scoring.job import score_share
     from evaluation.scoring.loop import Share
 
-    score_share(subjects[0], Share(*part))
+    check_planned([Targets().score(subjects[0])], planned)
+    try:
+        score_share(subjects[0], Share(*part))
+    except EvaluationError as error:
+        if planned is None or not error.is_final:
+            raise
+        return report(str(error)) and RECORDED
     return 0
 
 

@@ -116,8 +116,12 @@ class PlannedRun:
         batch = self._batches(results).get(or_stop(self._subject, results, place).folder)
         return [f"{results}/.made/scored/{batch.name}-{batch.key}"] if batch else []
 
-    def scored_before(self, results: str, batch: str) -> list[str]:
-        """Return what a bridge's scoring waits for: that of the same checkpoint as a step of its stage."""
+    def scored_before(self, results: str, batch: str, key: str, part: str) -> list[str]:
+        """Return what a scoring job waits for: its parts, or of a bridge that of the same step."""
+        plan, parts = self.by_results[results], self.config.generation.parts
+        if not part and not self.is_job and parts > 1 and _is_shared(plan):
+            name = f"{results}/.made/scored/{batch}-{key}"
+            return [f"{name}.{number}of{parts}" for number in range(1, parts + 1)]
         if self.is_job or batch != "bridge":
             return []
         subject = or_stop(self._subject, results, batch)
@@ -147,7 +151,8 @@ class PlannedRun:
         return self.targets.once(lambda: or_stop(self._batched, results), "batches", results)
 
     def _batched(self, results: str) -> dict[Path, ScoringJob]:
-        size = self.config.scoring.checkpoints_per_job
+        is_shared = self.config.generation.parts > 1 and _is_shared(self.by_results[results])
+        size = 1 if is_shared else self.config.scoring.checkpoints_per_job
         found = batches(self.targets, self.subjects(results), size)
         return {subject.folder: batch for batch in found for subject in batch.subjects}
 
@@ -188,9 +193,15 @@ def _require_checkpoint(subject: Subject) -> None:
         )
 
 
-def steps_option(batch: str) -> str:
-    """Return the option that names the checkpoints of a batch on the command line."""
-    return "--bridge" if batch == "bridge" else f"--step {batch.replace('_', ' ')}"
+def _is_shared(plan: StagePlan) -> bool:
+    """Return whether several jobs may score a checkpoint of a stage."""
+    return bool(plan.suite.generation_tasks) and not plan.stage.command
+
+
+def steps_option(batch: str, part: str) -> str:
+    """Return the options that name the checkpoints of a batch, and a part such as `.3of8`."""
+    which = "--bridge" if batch == "bridge" else f"--step {batch.replace('_', ' ')}"
+    return f"{which} --part {part[1:].replace('of', '/')}" if part else which
 
 
 def place_option(place: str) -> str:

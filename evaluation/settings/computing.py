@@ -59,6 +59,13 @@ class GenerationSettings(Settings):
         "`max_position_embeddings`, or where no checkpoint is there yet, `sequence_length`.",
     )
     memory_share: Fraction = Field(0.85, gt=0, lt=1, description="Share of GPU memory for vLLM.")
+    parts: Integer = Field(
+        1,
+        ge=1,
+        le=256,
+        description="How many jobs share a checkpoint with generation tasks, each on a GPU of its own. "
+        "From 2 on, each checkpoint has its own jobs.",
+    )
 
     @model_validator(mode="after")
     def _fits_its_engine(self) -> Self:

@@ -23,6 +23,7 @@ VIEWS = {
     "config": "results cache suites folders mirrors runs references providers "
     "training_config tokenizer sequence_length scoring.compile scoring.row_tokens scoring.cpu_row_tokens "
     "scoring.generation_batch scoring.checkpoints_per_job generation.python generation.memory_share "
+    "generation.parts "
     "verification.workers stages",
     "stage": "results steps open_ended names suites bridge objective training_config tokenizer "
     "sequence_length command_hours checkpoints listed folders",

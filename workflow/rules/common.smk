@@ -49,4 +49,5 @@ wildcard_constraints:
     place=r"by_checkpoint/step_\d+|bridge",
     batch=r"bridge|\d+(?:_\d+)*",
     key=r"[0-9a-f]{16}(?:-\d+)?",
+    part=r"(?:\.\d+of\d+)?",
     file=one_of(RESULT_FILES),

@@ -16,23 +16,24 @@ rule check:
 
 
 # An offline job loads each of its checkpoints once and scores all tiers into the store. Each checkpoint gets
-# a record of its own, `.made/score-<key>.json` in the folder of its results.
+# a record of its own, `.made/score-<key>.json` in the folder of its results. With `generation.parts`, jobs
+# that each score a part into the store come before the one that writes the record.
 rule score:
     input:
         "{results}/.made/checked",
-        lambda w: RUN.scored_before(w.results, w.batch),
+        lambda w: RUN.scored_before(w.results, w.batch, w.key, w.part),
     output:
-        temp("{results}/.made/scored/{batch}-{key}"),
+        temp("{results}/.made/scored/{batch}-{key}{part}"),
     log:
-        "{results}/eval_logs/score/{batch}-{key}.log",
+        "{results}/eval_logs/score/{batch}-{key}{part}.log",
     benchmark:
-        "{results}/eval_logs/score/{batch}-{key}.benchmark.jsonl"
+        "{results}/eval_logs/score/{batch}-{key}{part}.benchmark.jsonl"
     conda:
         "../envs/evaluation.yaml"
     threads: 8
     params:
         stage=lambda w: RUN.by_results[w.results].name,
-        which=lambda w: steps_option(w.batch),
+        which=lambda w: steps_option(w.batch, w.part),
     shell:
         job(
             "{{ evaluation score --stage {params.stage} {params.which} --planned {wildcards.key}"
