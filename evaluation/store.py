@@ -57,6 +57,7 @@ class ScoreStore:
     def __init__(self, root: Path, identity: str) -> None:
         self.folder, self.identity = root / identity, identity
         self._keys: dict[str, frozenset[str]] = {}
+        self._opened: dict[Path, zipfile.ZipFile] = {}  # to read a list of entries takes long
 
     def read(self, name: str) -> StoredScore | None:
         """Return a part by the name of its file; None if it is not stored, or all copies are damaged.
@@ -74,12 +75,12 @@ class ScoreStore:
             _set_aside(path)
         # Archives are searched last, because scores move from files into archives.
         for archive in self._archives():
-            if name in _listed(archive):
-                with (
-                    contextlib.suppress(FileNotFoundError, *_BROKEN),
-                    zipfile.ZipFile(archive) as opened,
-                ):
-                    content = opened.read(name)
+            with contextlib.suppress(FileNotFoundError, *_BROKEN):
+                if archive not in self._opened:
+                    self._opened[archive] = zipfile.ZipFile(archive)
+                entry = self._opened[archive].getinfo(name)  # KeyError if it is in another one
+                with contextlib.suppress(*_BROKEN):
+                    content = self._opened[archive].read(entry)
                     if self._is_whole(name, content):
                         return _parsed(content)
                 log.warning("%s: %s in it is damaged", archive, name)
