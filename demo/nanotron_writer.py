@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from demo.wheels import new_folder
 from evaluation.checkpoints.architecture import parse_architecture
 from evaluation.checkpoints.format import open_checkpoint
-from evaluation.checkpoints.mapping import TensorSource
+from evaluation.checkpoints.nanotron_classes.base import TensorSource
 from evaluation.checkpoints.pretrained import load_pretrained
 
 VERSION = "1.5"

@@ -11,7 +11,7 @@ from typing import Any
 from evaluation.checkpoints.config_files import read_table
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.huggingface_config import end_tokens, text_config
-from evaluation.checkpoints.subjects import stage_subjects
+from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.errors import CheckpointError, EvaluationError
 from evaluation.settings.plan import StagePlan
 
@@ -105,17 +105,16 @@ def _saved(plan: StagePlan) -> dict[str, Any]:
 
 def tokenizer_warnings(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[str]:
     """Return where a stage's first and last checkpoint, so far, disagree with the saved tokenizer."""
-    found = []
+    found, subjects = list[str](), list[Subject]()
     with contextlib.suppress(EvaluationError, OSError):
         subjects = stage_subjects(plan, plans) if not plan.stage.command else []
-        for subject in subjects[:1] + subjects[1:][-1:]:
-            with contextlib.suppress(EvaluationError, OSError):
-                checkpoint = subject.open()
-                found.append(other_end(plan, checkpoint))
-                try:
-                    _check_tokenizer(plan, checkpoint)
-                except CheckpointError as error:
-                    found.append(f"{error}; until then no checkpoint is scored")
+    for subject in subjects[:1] + subjects[1:][-1:]:
+        with contextlib.suppress(EvaluationError, OSError):
+            found.append(other_end(plan, checkpoint := subject.open()))
+            try:
+                _check_tokenizer(plan, checkpoint)
+            except CheckpointError as error:
+                found.append(f"{error}; until then no checkpoint is scored")
     return [*dict.fromkeys(filter(None, found))]
 
 

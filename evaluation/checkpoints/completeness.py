@@ -7,7 +7,7 @@ machine crashed may hold zeros; no sample of it is read.
 import time
 
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.checkpoints.mapping import TensorSource
+from evaluation.checkpoints.nanotron_classes.base import TensorSource
 from evaluation.checkpoints.shards import Parameter
 from evaluation.checkpoints.state import checkpoint_state
 from evaluation.errors import CheckpointError, IncompleteCheckpoint

@@ -52,7 +52,6 @@ class Checkpoint:
     """None if there is no config.yaml; then tokenizer and sequence length are unknown."""
     use_mup: bool | None = None
     """None if not known."""
-    step: int | None
     state: State
     """State of its files before they were read."""
     texts: Mapping[str, str]
@@ -138,14 +137,12 @@ def _open_nanotron(
     dtypes = {item.dtype for item in parameters.values() if not item.name.endswith(_ROUTER)}
     if len(dtypes) != 1:
         dtypes = {"F64"} if "F64" in dtypes else {"F32"}
-    step = step_of_folder(folder.resolve().name)
     return Checkpoint(
         path=folder,
         kind="nanotron",
         model_config=model_config,
         training=training,
         use_mup=training.use_mup if training else use_mup,
-        step=training.step if training and step is None else step,
         state=state,
         texts=texts,
         headers=tuple(shard.header for item in parameters.values() for shard in item.shards),
@@ -169,7 +166,6 @@ def _open_huggingface(folder: Path, texts: Mapping[str, str], state: State) -> C
         path=folder,
         kind="huggingface",
         model_config=config,
-        step=step_of_folder(folder.name),
         state=state,
         texts=texts,
         headers=tuple(headers),

@@ -52,12 +52,9 @@ def read_header(path: Path) -> Header:
                 metadata = content.metadata() or {}
         except SafetensorError as error:
             reason = str(error).removeprefix("Error while deserializing header: ")[:200]
-            kind = IncompleteCheckpoint if reason.startswith(_OTHER_SIZE) else CheckpointError
-            what = (
-                "ends early or late"
-                if reason.startswith(_OTHER_SIZE)
-                else "not a sound safetensors file"
-            )
+            kind, what = CheckpointError, "not a sound safetensors file"
+            if reason.startswith(_OTHER_SIZE):
+                kind, what = IncompleteCheckpoint, "ends early or late"
             raise kind(
                 f"{path}: {what} ({reason}; it has {status.st_size:,} bytes); wait until it is written, or "
                 "copy it again"
@@ -100,9 +97,7 @@ def _weight_map(path: Path) -> dict[str, str]:
     places: Any = read_table(path).get("weight_map")
     names = places.values() if isinstance(places, dict) else ()
     if not names or not all(isinstance(n, str) and re.fullmatch(r"[^/\0]+\.\w+", n) for n in names):
-        raise CheckpointError(
-            f"{path}: its `weight_map` is not a table of file names; download it again"
-        )
+        raise CheckpointError(f"{path}: `weight_map` is no table of file names; download it again")
     return dict(places)
 
 

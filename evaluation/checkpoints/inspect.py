@@ -8,6 +8,7 @@ from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.huggingface_config import text_config
+from evaluation.settings.steps import step_of_folder
 
 TRAINED = ("trained_sequence_length", "rotary_embedding")
 """Keys of a score's record and of tier files."""
@@ -25,7 +26,7 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
         "path": str(checkpoint.path),
         "kind": checkpoint.kind,
         "complete": True,
-        "step": checkpoint.step,
+        "step": step_of_folder(checkpoint.path.resolve().name),
         "identity": Contents().identity(checkpoint),
         "model_class": names[0],
         "parameters": sum(math.prod(entry.shape) for entry in entries),

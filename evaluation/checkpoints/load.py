@@ -91,10 +91,8 @@ def _empty_model(
     class_ = getattr(transformers, described.class_name)
     config = class_.config_class(**arch.common_config(), **described.config)
     rows = (config.hidden_size, described.config.get("moe_intermediate_size", 0))
-    if rows[1] and any(
-        size * dtype.itemsize % 16 for size in rows
-    ):  # grouped products need 16 bytes
-        config._experts_implementation = "eager"
+    if rows[1] and any(size * dtype.itemsize % 16 for size in rows):
+        config._experts_implementation = "eager"  # grouped products need 16 bytes
     with torch.device("meta"):
         model = class_._from_config(config, dtype=dtype, attn_implementation="sdpa")
     for name, old in list(model.named_parameters()):

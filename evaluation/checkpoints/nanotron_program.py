@@ -71,11 +71,9 @@ def main() -> None:
     device = next(model.parameters()).device
     for ids, positions in zip(tensors["input_ids"], tensors["position_ids"], strict=True):
         given = {"input_ids": ids[None].to(device)}
-        if request[
-            "heeds_documents"
-        ]:  # Qwen2 returns (T, V); a document begins at every position 0
+        if request["heeds_documents"]:  # Qwen2; a document begins at every position 0
             given["position_ids"] = positions[None].to(device)
-        else:  # Llama returns (T, 1, V)
+        else:
             given["input_mask"] = torch.ones_like(given["input_ids"], dtype=torch.bool)
         with torch.inference_mode():
             rows.append(model.model(**given).reshape(len(ids), -1).float().cpu())

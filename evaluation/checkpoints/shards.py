@@ -45,9 +45,10 @@ class SlicesPair:
 
 @dataclass(frozen=True)
 class Shard:
-    """One weight file."""
+    """One weight file, which holds one tensor."""
 
     header: Header
+    dtype: str
     whole_shape: tuple[int, ...]
     pairs: tuple[SlicesPair, ...]
 
@@ -55,11 +56,6 @@ class Shard:
     def path(self) -> Path:
         """The weight file."""
         return self.header.path
-
-    @property
-    def dtype(self) -> str:
-        """Dtype of the file's one tensor."""
-        return self.header.tensors["data"].dtype
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
 
 
 def _shard(header: Header, match: re.Match[str]) -> Shard:
-    shape, text = header.tensors["data"].shape, header.metadata.get("local_global_slices_pairs")
+    (dtype, shape), text = header.tensors["data"], header.metadata.get("local_global_slices_pairs")
     if text is None:
         if match["tp"]:
             raise UnsupportedCheckpoint(
@@ -97,21 +93,19 @@ def _shard(header: Header, match: re.Match[str]) -> Shard:
                 "place is not known; copy it again, or save with expert_parallel_size 1"
             )
         whole = tuple((0, size) for size in shape)
-        return Shard(header, shape, (SlicesPair(whole, whole),))
+        return Shard(header, dtype, shape, (SlicesPair(whole, whole),))
     # Written as `(128, 64)`, or by numpy 2 as `(np.int64(128), 64)`.
     plain = re.sub(r"np\.int64\(([0-9]+)\)", r"\1", header.metadata.get("unsharded_shape", ""))
     whole_shape = tuple(map(int, re.findall("[0-9]+", plain))) if _SHAPE.fullmatch(plain) else ()
     pairs = [(one.partition("#")[0], one.partition("#")[2]) for one in text.split(";")]
     found = [(_slices(left, shape), _slices(right, whole_shape)) for left, right in pairs]
-    known = [
-        SlicesPair(local, whole) for local, whole in found if local and whole and _fit(local, whole)
-    ]
+    known = [SlicesPair(a, b) for a, b in found if a and b and _sizes(a) == _sizes(b)]
     if len(known) < len(pairs) or coverage_problem([pair.local for pair in known], shape):
         raise CheckpointError(
             f"{header.path}: its slices {text[:80]!r} of {plain[:80]!r} are not regions of the tensor, or do "
             f"not fit its shape {shape}; copy the file again"
         )
-    return Shard(header, whole_shape, tuple(known))
+    return Shard(header, dtype, whole_shape, tuple(known))
 
 
 def _join(name: str, shards: list[Shard]) -> Parameter:
@@ -134,8 +128,8 @@ def _join(name: str, shards: list[Shard]) -> Parameter:
     )
 
 
-def _fit(local: Slices, whole: Slices) -> bool:
-    return [b - a for a, b in local] == [b - a for a, b in whole]
+def _sizes(region: Slices) -> list[int]:
+    return [stop - start for start, stop in region]
 
 
 def _slices(text: str, shape: tuple[int, ...]) -> Slices | None:
@@ -156,6 +150,6 @@ def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | Non
     meets = ((first < stop) & (first.swapaxes(0, 1) < stop.swapaxes(0, 1))).all(-1)
     for number, other in np.argwhere(np.triu(meets, 1))[:1]:
         return f"{regions[number]} and {regions[other]} overlap"
-    covered = sum(math.prod(b - a for a, b in region) for region in regions)
+    covered = sum(math.prod(_sizes(region)) for region in regions)
     whole = math.prod(shape)
     return None if covered == whole else f"{whole - covered:,} of {whole:,} elements are missing"

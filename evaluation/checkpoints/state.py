@@ -9,10 +9,8 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from evaluation.checkpoints.config_files import CONFIG_FILES
-from evaluation.files import fingerprint
 
 State = tuple[str, ...]
 """Sorted digests, one a file: equal as long as no file is added, deleted or changed."""
@@ -41,17 +39,6 @@ def checkpoint_states(folders: Iterable[Path]) -> dict[Path, State]:
     folders = list(dict.fromkeys(folders))
     with ThreadPoolExecutor(_THREADS) as pool:
         return dict(zip(folders, pool.map(checkpoint_state, folders), strict=True))
-
-
-def recorded_state(folder: Path) -> dict[str, Any]:
-    """Return the record of its scores' checkpoint: its state, and where links lead now."""
-    return {"checkpoint_state": checkpoint_state(folder), "location": os.path.realpath(folder)}
-
-
-def folder_state(folder: Path) -> str:
-    """Return one digest of all files of a checkpoint; empty if there are none."""
-    entries = sorted(filter(None, map(_digest, _below(os.path.realpath(folder)))))
-    return fingerprint(entries) if entries else ""
 
 
 def is_left_of(state: State, recorded: object) -> bool:

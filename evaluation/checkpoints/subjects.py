@@ -42,8 +42,7 @@ class Subject:
     @property
     def log(self) -> Path:
         """Log of the job that scores it."""
-        step = self.own_step
-        return self.plan.score_log(step)
+        return self.plan.score_log(self.own_step)
 
     def open(self) -> Checkpoint:
         """Open the checkpoint; raise as `open_checkpoint`.

@@ -14,7 +14,7 @@ from evaluation.checkpoints.config_files import exists, read_table, read_text, v
 from evaluation.checkpoints.nanotron_classes.base import Count
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.files import file_checksum
-from evaluation.settings.model import Step, Text
+from evaluation.settings.model import Text
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,6 @@ class Training(BaseModel):
     tokenizer_name: Text | None = _at("tokenizer", "tokenizer_name_or_path", default=None)
     tokenizer_revision: Text | None = _at("tokenizer", "tokenizer_revision", default=None)
     sequence_length: Count = _at("tokens", "sequence_length")
-    step: Step | None = _at("general", "step", default=None)
 
 
 def parse_training(path: Path, text: str) -> Training:

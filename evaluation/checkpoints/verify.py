@@ -36,7 +36,7 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
 
     It is a safetensors file with `input_ids` (B, T) and `logits` or `logits_causal` (B, T, V), of which V
     may lack the rows that pad the vocabulary. `logits_causal` takes each row as one document, and so does
-    `logits` but for a model that masks documents, which every 0 in `position_ids` (B, T) begins.
+    `logits` but for a model that masks documents, which `position_ids` (B, T) count from 0.
 
     Raises CheckpointError if it does not fit, NonFiniteError for logits that are NaN or infinite.
     """
@@ -44,14 +44,10 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
     tensors, rows = load_file(reference), checkpoint.vocab_size
     ids = tensors.get("input_ids", torch.empty(0))
     kinds = [key for key in ("logits", "logits_causal") if key in tensors]
-    fits = kinds and ids.numel() and not ids.is_floating_point()
-    if not (
-        fits
-        and 0 <= int(ids.min()) <= int(ids.max()) < rows
-        and all(
-            tensors[k].shape[:2] == ids.shape for k in {*kinds, "position_ids"} & tensors.keys()
-        )
-        and all(0 < tensors[kind].shape[-1] <= rows for kind in kinds)
+    shapes = {tensors[name].shape[:2] for name in {*kinds, "position_ids"} & tensors.keys()}
+    fits = kinds and ids.numel() and not ids.is_floating_point() and shapes == {ids.shape}
+    if not (fits and 0 <= int(ids.min()) <= int(ids.max()) < rows) or any(
+        not 0 < tensors[kind].shape[-1] <= rows for kind in kinds
     ):
         raise CheckpointError(
             f"{reference}: expected `input_ids` (B, T) below {rows}, with `logits` or `logits_causal` (B, T, "
@@ -60,17 +56,14 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
     model = load_model(checkpoint, dtype=torch.float32)
     masks = checkpoint.kind == "huggingface" or checkpoint.architecture.heeds_documents
     positions = tensors.get("position_ids") if masks else None
-    errors, index = dict[str, float](), torch.arange(ids.shape[1])
+    errors = dict[str, float]()
     for kind in kinds:
         theirs = tensors[kind].double()
         ours = torch.empty_like(theirs)
         for row, tokens in enumerate(ids.long()):
-            place: dict[str, torch.Tensor] = {}
-            if kind == "logits" and positions is not None and (positions[row, 1:] == 0).any():
-                starts = torch.where(positions[row] == 0, index, 0).cummax(0).values
-                place = {
-                    "position_ids": (index - starts)[None]
-                }  # a document begins where they jump
+            place = {}
+            if positions is not None and kind == "logits":
+                place = {"position_ids": positions[row][None]}
             with torch.inference_mode():
                 logits = model(tokens[None], use_cache=False, **place).logits
             ours[row] = logits[0, :, : theirs.shape[-1]]
@@ -83,9 +76,9 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
 def nanotron_errors(checkpoint: Checkpoint, python: Path) -> dict[str, float]:
     """Return `relative_errors` against the logits of Nanotron's own code for random ids."""
     check_complete(checkpoint)
-    if checkpoint.kind != "nanotron" or not checkpoint.architecture.is_built:
+    if checkpoint.kind != "nanotron":
         raise CheckpointError(
-            f"{checkpoint.path}: Nanotron cannot build its model; use --reference with logits of its trainer"
+            f"{checkpoint.path}: not of Nanotron; use --reference with its logits"
         )
     with tempfile.TemporaryDirectory(prefix="nanotron-") as name:
         write_request(checkpoint, Path(name))

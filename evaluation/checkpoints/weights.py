@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from safetensors import SafetensorError, safe_open
 
-from evaluation.checkpoints.mapping import Target, TensorSource
+from evaluation.checkpoints.nanotron_classes.base import Target, TensorSource
 from evaluation.checkpoints.shards import Shard, SlicesPair
 from evaluation.errors import IncompleteCheckpoint
 

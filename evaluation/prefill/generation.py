@@ -3,7 +3,7 @@
 A plain prompt is the description, the solved examples and the question in this order. In a chat, the
 description comes before the first question, and every solved example is two turns.
 
-`Window` says which prompts have room for their answers; `meta.json` names the others.
+`fit` says which prompts have room for their answers; `meta.json` names the others.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, PROMPTS
 from evaluation.prefill.chats import answer_ends, render_chat, warn_of_lost, warn_of_unread
 from evaluation.prefill.entries import counted
-from evaluation.prefill.prompts import encode_prompts, fit, generation_window, prompts_meta
+from evaluation.prefill.prompts import encode_prompts, fit, prompts_meta
 from evaluation.prefill.provided import provided_prompts
 from evaluation.prefill.sources import describe, locate_item, state_of
 from evaluation.prefill.task_prompts import TaskPrompts, read_task_prompts
@@ -42,7 +42,7 @@ def prefill_generation_task(
         why = "the tokenizer has no end-of-text token and the task no `stop`"
         raise SourceError(f"{key}: {why}, so no answer would end; give the task a `stop`")
     rows = _tokenized(plan, tokenizer, template, name, read)
-    rows, fitted = fit(key, generation_window(plan), rows)
+    rows, fitted = fit(plan, key, rows)
     too_long = set(fitted["too_long"])
     beyond = read.total - len(read.prompts)
     keys = ("id", "document", "strata", "question", "row", "cluster")

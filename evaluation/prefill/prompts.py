@@ -6,7 +6,6 @@ get the same token ids and stop at the same tokens and strings, whatever their o
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from evaluation.prefill.tiers import chat_template
 from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import model_positions, recorded_value
+from evaluation.settings.planning import model_positions
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import bos_ids, put_before
 
@@ -32,7 +31,7 @@ def prefill_probes(
     """Write a stage's prompts, which are one entry; return its part of meta.json."""
     key = f"probes of {plan.name}"
     rows, chats = _rendered_probes(plan, stage_tokenizer(plan), about)
-    rows, fitted = fit(key, generation_window(plan), rows)
+    rows, fitted = fit(plan, key, rows)
     if too_long := fitted.pop("too_long"):
         raise ConfigError(
             f"{key}: no room for the answer to {first_few(too_long)}; lower `max_new_tokens`, shorten "
@@ -79,67 +78,52 @@ def _rendered_probes(
     return rows, list(chats.values())
 
 
-@dataclass(frozen=True)
-class Window:
-    """The tokens that prompt and answer may have together, and those of the model's training, if recorded.
+def generation_window(plan: StagePlan) -> int:
+    """Return the tokens that prompt and answer may have: `generation.window`, or else the model's positions.
+
+    There are at least the stage's sequence length of these.
+    """
+    positions = max(plan.sequence_length, model_positions(plan.config, plan.stage) or 0)
+    return plan.config.generation.window or positions
+
+
+def fit(
+    plan: StagePlan, key: str, rows: Sequence[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the lines of `prompts.jsonl` whose answers have room, and the keys of meta.json that say so.
 
     An answer gets what the window leaves behind its prompt, at most `max_new_tokens`. A prompt that leaves
     less than a quarter of these, and less than 1,024 tokens, is left out.
     """
-
-    tokens: int
-    trained: int | None
-
-    def room(self, prompt: int, wanted: int) -> int | None:
-        """Return how many of the `wanted` new tokens can follow a prompt; None if too few are left."""
-        left = min(wanted, self.tokens - prompt)
-        return left if left >= max(1, min(wanted / 4, 1024)) else None
-
-
-def generation_window(plan: StagePlan) -> Window:
-    """Return `generation.window`, or else the model's positions, by its training or first checkpoint.
-
-    Where neither is known, it is the stage's sequence length.
-    """
-    trained = recorded_value(plan.config, plan.name, plan.stage, "tokens.sequence_length")
-    if plan.config.generation.window:
-        return Window(plan.config.generation.window, trained)
-    positions = model_positions(plan.config, plan.name, plan.stage)
-    return Window(max(plan.sequence_length, positions or 0), trained)
-
-
-def fit(
-    key: str, window: Window, rows: Sequence[dict[str, Any]]
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the lines of `prompts.jsonl` whose answers have room, and the keys of meta.json that say so."""
-    rooms = [window.room(len(row["tokens"]), row["max_new_tokens"]) for row in rows]
-    pairs = list(zip(rows, rooms, strict=True))
-    kept = [{**row, "max_new_tokens": room} for row, room in pairs if room is not None]
-    too_long = [row["id"] for row, room in pairs if room is None]
-    shortened = [row["id"] for row, room in pairs if room and room < row["max_new_tokens"]]
+    window, kept = generation_window(plan), list[dict[str, Any]]()
+    too_long, shortened = list[str](), list[str]()
+    for row in rows:
+        wanted, left = row["max_new_tokens"], window - len(row["tokens"])
+        if left < max(1, min(wanted / 4, 1024)):
+            too_long.append(row["id"])
+            continue
+        kept.append({**row, "max_new_tokens": min(wanted, left)})
+        shortened += [row["id"]] * (left < wanted)
     if not kept:
         shortest = min(len(row["tokens"]) for row in rows)
         raise SourceError(
-            f"{key}: no prompt leaves room for its answer in a window of {window.tokens:,} tokens, as the "
-            f"shortest has {shortest:,} tokens; set `generation: {{window: …}}` if the model can use more, "
-            f"lower `max_new_tokens` to {max(1, window.tokens - shortest)} or less, or lower `num_fewshot`"
+            f"{key}: no prompt leaves room for its answer in a window of {window:,} tokens, as the shortest "
+            f"has {shortest:,} tokens; set `generation: {{window: …}}` if the model can use more, lower "
+            f"`max_new_tokens` to {max(1, window - shortest)} or less, or lower `num_fewshot`"
         )
-    counts = {"are left out": len(too_long), "get shorter answers": len(shortened)}
-    if said := " and ".join(f"{count} {what}" for what, count in counts.items() if count):
+    if too_long or shortened:
         log.warning(
-            "%s: of %d prompts, %s, as the window has %d tokens",
-            key,
-            len(rows),
-            said,
-            window.tokens,
+            "%s: of %d prompts, %d are left out and %d get shorter answers, as the window has %d tokens",
+            *(key, len(rows), len(too_long), len(shortened), window),
         )
     longest = max(len(row["tokens"]) + row["max_new_tokens"] for row in kept)
-    if window.trained is not None and longest > window.trained:
+    if longest > plan.sequence_length:
         log.warning(
-            "%s: prompt and answer have up to %d tokens, but the model was trained on sequences of %d; "
-            "late parts of such answers say little", key, longest, window.trained,
-        )  # fmt: skip
-    found = {"too_long": too_long, "shortened": shortened, "window": asdict(window)}
+            "%s: prompt and answer have up to %d tokens, more than the stage's sequences (%d): if training "
+            "had no longer ones, late parts of such answers say little",
+            *(key, longest, plan.sequence_length),
+        )
+    found = {"too_long": too_long, "shortened": shortened, "window": {"tokens": window}}
     return kept, {**found, "max_tokens": longest}
 
 

@@ -53,16 +53,6 @@ def objective_in_words(tier: TierName, metric: Metric, group: str | None) -> str
     return f"{TIERS[tier].title} ({tier}), {metric.words}{of}"
 
 
-def aim_in_words(want: Literal["improve", "keep"], margin: float, metric: Metric) -> str:
-    """Return what is wanted of an objective's metric, as `a gain of more than 1 point is wanted`."""
-    size = metric.size(margin)
-    if want == "improve":
-        gain = f"a gain of more than {size}" if margin else "any gain"
-        return f"{gain} is wanted"
-    loss = f"a loss of at most {size}" if margin else "no loss"
-    return f"{loss} is allowed"
-
-
 def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective:
     """Return an objective; name its metric where its tasks have no choices to rank."""
     items, tier = objective_items(objective, suite, key), TIERS[objective.tier]

@@ -76,10 +76,6 @@ class StagePlan:
         return tuple(items)
 
     @property
-    def probes_folder(self) -> Path:
-        return self.cache_folder("tier4", self.name)
-
-    @property
     def nltk_data(self) -> Path:
         return Path(self.config.cache) / "nltk_data"
 

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from evaluation.errors import ConfigError, first_few, no_such, reason_of
-from evaluation.files import fingerprint, load_json
+from evaluation.errors import ConfigError, first_few, no_such
+from evaluation.files import fingerprint
 from evaluation.settings.config import Config
 from evaluation.settings.groups import check_groups
 from evaluation.settings.model import SequenceLength, config_error
@@ -28,8 +28,8 @@ _TYPES = {
 }
 
 _POSITIONS = "max_position_embeddings"
-_MODEL_FILES = ("model_config.json", "config.json")
-"""Configurations of the model alone, of Nanotron and of Hugging Face."""
+_MODEL_FILES = ("config.yaml", "model_config.json", "config.json")
+"""Configurations that have it: of training, of Nanotron's and Hugging Face's models."""
 
 
 def stage_suite(config: Config, stage: str) -> Suite:
@@ -60,17 +60,14 @@ def plan_stage(config: Config, name: str) -> StagePlan:
         for i, objective in enumerate(stage.objective)
     )
     stage = stage.model_copy(update={"objective": objectives})
+    of = (config, name, stage)
     return StagePlan(
         name=name,
         config=config,
         stage=stage,
         suite=suite,
-        tokenizer=_given_or_trained(
-            config, name, stage, "tokenizer", "tokenizer", "tokenizer_name_or_path"
-        ),
-        sequence_length=_given_or_trained(
-            config, name, stage, "sequence_length", "tokens", "sequence_length"
-        ),
+        tokenizer=_given_or_trained(*of, "tokenizer", "tokenizer", "tokenizer_name_or_path"),
+        sequence_length=_given_or_trained(*of, "sequence_length", "tokens", "sequence_length"),
     )
 
 
@@ -127,41 +124,20 @@ def _given_or_trained(config: Config, name: str, stage: Stage, key: str, *at: st
         raise config_error(error, f"{origin}: {'.'.join(at)}", Tokenizer) from None
 
 
-def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | None:
-    """Return the number at `tokens.sequence_length` or the like, as `_training_config`; None without."""
-    try:
-        _, training = _training_config(config, name, stage, key)
-    except ConfigError:
-        if stage.training_config or config.training_config:
-            raise
-        return None  # a stage may be prefilled before its first checkpoint
-    return _number_at(training, *key.split("."))
-
-
-def model_positions(config: Config, name: str, stage: Stage) -> int | None:
-    """Return the model's positions by the training configuration or the first checkpoint; None without."""
-    trained = recorded_value(config, name, stage, f"model.model_config.{_POSITIONS}")
-    paths = [path for file in _MODEL_FILES for path in _checkpoint_files(stage, file)[:1]]
-    if trained is not None or stage.training_config or config.training_config or not paths:
-        return trained
-    path = min(paths, key=_by_step)
-    try:
-        content = load_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        what = f"{path}: cannot be read ({reason_of(error)}); copy the checkpoint again"
-        raise ConfigError(what) from None
-    return _number_at(content, "text_config", _POSITIONS) or _number_at(content, _POSITIONS)
+def model_positions(config: Config, stage: Stage) -> int | None:
+    """Return the model's positions by the training configuration, or else the first checkpoint; or None."""
+    given = stage.training_config or config.training_config
+    kinds = [[Path(given)]] if given else [_checkpoint_files(stage, one) for one in _MODEL_FILES]
+    contents = [read_yaml(paths[0]) for paths in kinds if paths]  # JSON is YAML
+    places = (("model", "model_config"), ("text_config",), ())
+    found = (_value_at(content, *place, _POSITIONS) for content in contents for place in places)
+    return next((value for value in found if type(value) is int and value > 1), None)
 
 
 def _value_at(content: Any, *keys: str) -> Any:
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
     return content
-
-
-def _number_at(content: Any, *keys: str) -> int | None:
-    value = _value_at(content, *keys)
-    return value if type(value) is int and value > 1 else None
 
 
 def _by_step(path: Path) -> tuple[bool, int, str]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from evaluation.checkpoints.mapping import Target, TensorSource
+from evaluation.checkpoints.nanotron_classes.base import Target, TensorSource
 from evaluation.checkpoints.shards import Slices, coverage_problem, read_parameters
 from evaluation.checkpoints.weights import load_weights
 from evaluation.errors import UnsupportedCheckpoint

@@ -46,7 +46,7 @@ def plan_for(folder: Path, tokenizer: Path, **changes: Any) -> StagePlan:
 def made(*places: Path, **keys: Any) -> PromptCache:
     plan = plan_for(*places, **keys)
     PREFILLS["tier4"].make(plan, "s")
-    return read_prompts(plan.probes_folder)
+    return read_prompts(plan.cache_folder("tier4", plan.name))
 
 
 def test_a_prompt_is_what_the_template_makes_of_it(tmp_path: Path, fast_folder: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_template_that_fails_names_the_probe(
     with pytest.raises(SourceError, match=rf"^probes\.one: {message}") as raised:
         PREFILLS["tier4"].make(plan, "s")
     assert "\n" not in str(raised.value)
-    assert not plan.probes_folder.exists()
+    assert not plan.cache_folder("tier4", plan.name).exists()
 
 
 VALUES = {

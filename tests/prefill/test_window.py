@@ -7,31 +7,30 @@ from typing import Any
 import pytest
 import yaml
 
-from evaluation.prefill.prompts import Window, generation_window
+from evaluation.prefill.prompts import generation_window
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stage
 from tests.workflow.paper import Paper
 
-FILES: dict[str, tuple[dict[str, Any], Window]] = {
-    "Hugging Face": ({"10/config.json": {"max_position_embeddings": 2048}}, Window(2048, None)),
+FILES: dict[str, tuple[dict[str, Any], int]] = {
+    "Hugging Face": ({"10/config.json": {"max_position_embeddings": 2048}}, 2048),
     "Nanotron without config.yaml": (
         {"10/model_config.json": {"max_position_embeddings": 128}},
-        Window(128, None),
+        128,
     ),
     "Nanotron": (
         {
             "10/config.yaml": {
                 "model": {"model_config": {"max_position_embeddings": 96}},
-                "tokens": {"sequence_length": 80},
             },
             "9/config.json": {"max_position_embeddings": 2048},
         },
-        Window(96, 80),
+        96,
     ),
 }
 
 
-def window(paper: Paper, **keys: Any) -> Window:
+def window(paper: Paper, **keys: Any) -> int:
     paper.config.write_text(yaml.safe_dump({**paper.content, **keys}))
     return generation_window(plan_stage(load_config(paper.config), "one"))
 
@@ -54,11 +53,11 @@ def test_the_default_is_of_the_first_checkpoint(paper: Paper, case: str) -> None
     files, expected = FILES[case]
     write(paper, files)
     assert window(paper) == expected
-    assert window(paper, generation={"window": 1024}).tokens == 1024
+    assert window(paper, generation={"window": 1024}) == 1024
 
 
 def test_a_training_configuration_goes_before_checkpoints(paper: Paper) -> None:
     write(paper, FILES["Hugging Face"][0])
     training = FILES["Nanotron"][0]["10/config.yaml"]
     (paper.folder / "train.yaml").write_text(yaml.safe_dump(training))
-    assert window(paper, training_config="train.yaml") == Window(96, 80)
+    assert window(paper, training_config="train.yaml") == 96

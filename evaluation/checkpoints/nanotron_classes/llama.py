@@ -11,14 +11,16 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from evaluation.checkpoints.mapping import Target, TensorSource, whole_tensor
 from evaluation.checkpoints.nanotron_classes.base import (
     TRAINING_KEYS,
     Count,
     Flag,
     NanotronModel,
     Number,
+    Target,
+    TensorSource,
     TransformersModel,
+    whole_tensor,
 )
 
 

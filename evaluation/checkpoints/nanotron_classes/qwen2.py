@@ -18,13 +18,14 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evaluation.checkpoints.config_files import Unrepresentable
-from evaluation.checkpoints.mapping import TensorSource, whole_tensor
 from evaluation.checkpoints.nanotron_classes.base import (
     TRAINING_KEYS,
     Count,
     Flag,
     Number,
+    TensorSource,
     TransformersModel,
+    whole_tensor,
 )
 from evaluation.checkpoints.nanotron_classes.llama import Llama, gated
 

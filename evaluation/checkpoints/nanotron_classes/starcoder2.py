@@ -8,13 +8,15 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from evaluation.checkpoints.config_files import Unrepresentable
-from evaluation.checkpoints.mapping import Target, TensorSource, whole_tensor
 from evaluation.checkpoints.nanotron_classes.base import (
     TRAINING_KEYS,
     Count,
     NanotronModel,
     Number,
+    Target,
+    TensorSource,
     TransformersModel,
+    whole_tensor,
 )
 
 _TRAINING = frozenset(
@@ -25,7 +27,6 @@ _TRAINING = frozenset(
 class Starcoder2(NanotronModel):
     """Nanotron's Starcoder2Config, which today's Nanotron cannot build."""
 
-    is_built: ClassVar[bool] = False
     ignored: ClassVar[frozenset[str]] = TRAINING_KEYS | _TRAINING
 
     intermediate_size: Count = Field(default_factory=lambda read: 4 * read["hidden_size"])
