@@ -105,13 +105,6 @@ def write_record(
     return record
 
 
-def forget(folder: Path, *steps: str) -> None:
-    """Remove the records of steps: the next run makes them again."""
-    for step in steps:
-        for path in (folder / FOLDER).glob(f"{step}-*.json"):
-            path.unlink(missing_ok=True)
-
-
 def recorded_error(folder: Path, *steps: str) -> str | None:
     """Return the error of the first of these steps that failed permanently in a folder; None if none did."""
     records = (read_record(folder, step) for step in steps)

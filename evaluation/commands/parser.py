@@ -6,7 +6,6 @@ import sys
 from typing import Any, NoReturn
 
 from evaluation.commands import (
-    answers,
     checkpoint,
     compare,
     doctor,
@@ -32,7 +31,6 @@ GROUPS = (
     show,
     compare,
     export,
-    answers,
     checkpoint,
 )
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from evaluation.errors import ScoringError
 from evaluation.prefill.caches import PROMPTS, Prompt, PromptCache
 from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.scoring.answers import (
@@ -28,10 +27,7 @@ from evaluation.scoring.loop import Part, Planned, ScoredItem, Scorer, Wanted
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import (
     COMPLETIONS,
-    IMPORTED,
     STOP,
-    import_key,
-    imports_of,
     prompt_key,
     sample_key,
 )
@@ -90,8 +86,7 @@ def plan_probes(job: Job, probes: Mapping[str, PromptCache]) -> Planned:
 
 def plan_generation_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> Planned:
     """Return the samples of each task as an item."""
-    imports = imports_of(job.store)
-    planned = {name: _task(job, name, cache, imports.get(name)) for name, cache in tasks.items()}
+    planned = {name: _task(job, name, cache) for name, cache in tasks.items()}
     return Planned(
         [item for item, _ in planned.values()],
         lambda: {"tasks": {name: entry() for name, (_, entry) in planned.items()}},
@@ -99,7 +94,7 @@ def plan_generation_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> Planned
 
 
 def _task(
-    job: Job, name: str, cache: PromptCache, origin: Mapping[str, Any] | None
+    job: Job, name: str, cache: PromptCache
 ) -> tuple[ScoredItem, Callable[[], dict[str, Any]]]:
     """Return a task's item, and what returns its entry of the record once it is stored."""
     meta = cache.meta
@@ -107,18 +102,12 @@ def _task(
     engine = job.plan.config.generation.decoding
     stops = (*task.stop, *meta["end_strings"])
     data = _prompts(job, cache.prompts, task.sampling, meta["eos_token_ids"], stops)
-    if origin is not None:
-        engine = {"engine": str(origin["engine"])}
-        item = _item(job, name, import_key(name, origin)[1], data, refuse_imported)
-    else:
-        key = _key(job, "tier5", data, engine)
-        item = _item(job, name, key, data, answer_all_by_vllm if engine else answer_all)
+    key = _key(job, "tier5", data, engine)
+    item = _item(job, name, key, data, answer_all_by_vllm if engine else answer_all)
 
     def entry() -> dict[str, Any]:
         other: dict[str, Any] | None = None
-        if origin is not None:
-            other = {"name": origin["engine"], "imported": origin["file"]}
-        elif engine:
+        if engine:
             versions = {summary["vllm"] for summary in item.rows.used.values()}
             other = {"name": "vllm", "version": " and ".join(sorted(versions))}
         return {
@@ -185,17 +174,6 @@ def answer_all_by_vllm(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
     vllm = Vllm(job)
     job.backend.unload()
     return _answered(job, wanted, vllm.answers, lambda: {"vllm": vllm.version})
-
-
-def refuse_imported(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
-    """Raise ScoringError where imported completions lack some, as the prompts have changed since."""
-    for item, keys in wanted.items():
-        raise ScoringError(
-            f"{job.location}: {item.name}: prompts or stop strings have changed since its completions were "
-            f"imported, so that {len(keys)} of {len(item.keys)} completions are missing; import them again, "
-            f"or remove {job.store.folder / IMPORTED}, so that all are generated"
-        )
-    yield []
 
 
 def _answered(

@@ -1,9 +1,4 @@
-"""Read completions from the score store, which has a row for each sample.
-
-Completions that another engine wrote are stored as a checkpoint's own; nothing is generated for their task.
-`<results>/scores/<checkpoint identity>/imported.json` has, by task, the engine, the file and its checksum,
-which is part of the key: a later import takes the place of an earlier one.
-"""
+"""Read completions from the score store, which has a row for each sample."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,18 +10,12 @@ import pyarrow as pa
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint
 from evaluation.prefill.caches import Prompt
-from evaluation.results.files import parse_json
 from evaluation.scoring.answers import Stopping, StopSearch, cut_again, stopping_with
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 
 STOP = "stop"
 """Key in a part's summary: the stop strings that its completions were generated with."""
-
-IMPORTED = "imported.json"
-Import = Mapping[str, Any]
-"""An entry of `imported.json`: `engine`, `file` and `checksum`."""
 
 COMPLETIONS = pa.schema(
     [
@@ -59,18 +48,6 @@ def prompt_key(prompt: Prompt) -> str:
 def sample_key(prompt: str, sample: int) -> str:
     """Return the key of one sample's row: the prompt's, a hyphen, and the index from 0."""
     return f"{prompt}-{sample}"
-
-
-def imports_of(store: ScoreStore) -> dict[str, Import]:
-    """Return what was imported for a checkpoint, by task; raise ResultsError for a damaged file."""
-    path = store.folder / IMPORTED
-    return parse_json(path, path.read_bytes(), "import again") if path.exists() else {}
-
-
-def import_key(name: str, origin: Import) -> tuple[str, dict[str, Any]]:
-    """Return the item of imported completions in the store, and its key."""
-    key = {"engine": origin["engine"], "imported": origin["checksum"]}
-    return f"completions-{name}", {"protocol": TIERS["tier5"].scoring, **key}
 
 
 def counted_completions(

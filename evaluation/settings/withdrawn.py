@@ -52,8 +52,11 @@ _TABLE: dict[tuple[Kind, str], str] = {
     ("option", "--at-step --at-tokens"): "name the results of two checkpoints",
     ("option", "--merge"): "write the mean with the command `merge`, and list it as a step",
     ("option", "--checkpoint"): "write `--step STEP` or `--bridge`",
-    ("option", "--engine-version"): "write the version into the name: `--engine 'sglang 0.5'`",
-    ("option", "--forget"): "remove imported.json of the checkpoint's scores, and run `score`",
+    (
+        "command",
+        "import-completions",
+    ): "set `engine: vllm`, or write results by a stage's `command`",
+    ("command", "verify-answers"): "read the verdicts in generation/TASK/results.jsonl",
     (
         "command",
         "view",

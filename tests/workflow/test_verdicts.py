@@ -1,30 +1,33 @@
-"""Completions from anywhere, given to a stage's verifiers, whose limits decide verdicts and no more."""
+"""Completions, given to a stage's verifiers, whose limits decide verdicts and no more."""
 
-import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
 
 from evaluation.checkpoints.subjects import Subject, step_subject
-from evaluation.errors import CacheError, EvaluationError, ScoringError
+from evaluation.errors import ScoringError
 from evaluation.flow.make import make
 from evaluation.flow.targets import COLLECT, SCORE, Targets
-from evaluation.grading import by_hand
-from evaluation.grading.by_hand import verify_file
 from evaluation.grading.completions import (
     SampledPrompt,
     VerifiedSample,
     check_samples,
+    prompt_units,
     sample_rows,
+    summarize_task,
+    verify_samples,
 )
-from evaluation.prefill.caches import DocumentLine
+from evaluation.grading.verdicts import find_verdicts
+from evaluation.prefill.caches import DocumentLine, read_documents, read_prompts
 from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.provided import settled_task
+from evaluation.settings.tiers import TIERS
+from evaluation.store import ScoreStore
 from evaluation.verification.pool import VerifierJob, verify_all
 from evaluation.verification.verdicts import Verdict
-from tests.tables import cases
 from tests.workflow.world import (
     ANSWERED,
     FIRST_LETTER,
@@ -32,7 +35,6 @@ from tests.workflow.world import (
     World,
     ask_for_answers,
     want_answers,
-    write_rows,
 )
 
 TASK: dict[str, Any] = {
@@ -49,23 +51,25 @@ def plan(world: World) -> StagePlan:
     return ask_for_answers(world, {"sums": TASK})
 
 
-def ids(plan: StagePlan) -> list[str]:
-    lines = (plan.cache_folder("tier5", "sums") / "docs.jsonl").read_text().splitlines()
-    return [json.loads(line)["id"] for line in lines]
-
-
 def judge(plan: StagePlan, *texts: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """What `verify` gives for these completions of the prompts."""
-    rows = [{"id": id, "completion": text} for id, text in zip(ids(plan), texts, strict=True)]
-    path = plan.results / "completions.jsonl"
-    write_rows(path, rows)
-    prompts, summary = verify_file(plan, "sums", path)
+    """What the task's verifiers give for these completions of its prompts."""
+    folder = plan.cache_folder("tier5", "sums")
+    cache, documents = read_prompts(folder), read_documents(folder)
+    task = settled_task(plan.suite.generation_tasks["sums"], cache.meta)
+    samples = [
+        (id, 0, StoredCompletion(text, "eos", 1, 1))
+        for id, text in zip(documents, texts, strict=True)
+    ]
+    store = ScoreStore(plan.scores, "completions")
+    find = partial(find_verdicts, plan, store, TIERS["tier5"], "sums")
+    prompts = verify_samples(task, cache, documents, samples, find)
+    summary = summarize_task(prompts, prompt_units(prompts, task.views), task.views)
     return [*sample_rows(prompts)], summary
 
 
 def test_verdicts_are_those_of_the_tasks_verifiers(plan: StagePlan) -> None:
-    """The gold answer is `a`; what follows a stop is cut off."""
-    judged, summary = judge(plan, "a b", "b a", "b! a")
+    """The gold answer is `a`."""
+    judged, summary = judge(plan, "a b", "b a", "b")
     credits = [{k: v["credit"] for k, v in row["verdicts"].items()} for row in judged]
     assert credits == [
         {"strict": 1.0, "lenient": 0.0},
@@ -73,7 +77,6 @@ def test_verdicts_are_those_of_the_tasks_verifiers(plan: StagePlan) -> None:
         {"strict": 0.0, "lenient": 0.0},
     ]
     assert summary["verifiers"]["strict"]["pass_rate"] == pytest.approx(1 / 3)
-    assert summary["prompts_without_completion"] == 0
 
 
 THOUGHT = "<think>b b b</think>\n"
@@ -106,31 +109,6 @@ def test_too_many_failed_verdicts_are_an_error(plan: StagePlan) -> None:
     with pytest.raises(ScoringError, match=r"strict: 1 of 1 .* sample 0 of 7: out of time"):
         check(failed)
     check(failed, *[Verdict(credit=1.0)] * 99)
-
-
-def test_a_task_that_was_edited_is_to_be_prefilled_first(plan: StagePlan, world: World) -> None:
-    """Else the old gold answers would judge."""
-    edited = want_answers(world, {"sums": {**TASK, "document": {"gold": "'b'"}}})
-    with pytest.raises(CacheError, match=r"made under other settings .* run `snakemake"):
-        judge(edited, "a", "a", "a")
-
-
-@pytest.mark.parametrize(("text", "said"), cases("workflow/completions", "completions"))
-def test_a_file_that_is_wrong_is_told_before_anything_is_judged(
-    plan: StagePlan, text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def judged(*_: object) -> None:
-        raise AssertionError("judged")
-
-    monkeypatch.setattr(by_hand, "find_verdicts", judged)
-    first, second, _ = ids(plan)
-    path = tmp_path / "completions.jsonl"
-    content = text.replace("ID", first).replace("NEXT", second)
-    path.write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(EvaluationError) as raised:
-        verify_file(plan, "sums", path)
-    assert said in str(raised.value)
-    assert "\n" not in str(raised.value)
 
 
 def answered(world: World) -> Subject:
