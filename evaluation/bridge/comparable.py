@@ -7,7 +7,6 @@ from typing import Any
 from evaluation.bridge.pairing import AGAIN, Pair
 from evaluation.errors import BridgeError, first_few
 from evaluation.results.read import Item, Results, TierResults
-from evaluation.results.tier_files import GenerationEntry
 
 _OF_TOKENS = ("data", "prompts")
 """Checksums of data that holds token ids, which differs with the tokenizer."""
@@ -116,10 +115,12 @@ def _notes(mine: TierResults, other: TierResults) -> Iterator[str]:
 
 def _engine(item: Item) -> str | None:
     """Return the engine that wrote an item's completions, with its version; None if it has none."""
-    if not isinstance(item.entry, GenerationEntry):
+    if not item.entry.decoding:
         return None
-    engine, name = item.entry.engine, item.entry.decoding.get("engine")
-    return engine.title if engine is not None else str(name or "the built-in engine")
+    engine = item.entry.engine
+    return (
+        "the built-in engine" if engine is None else f"{engine.name} {engine.version or ''}".strip()
+    )
 
 
 def _unlike(sentence: str, here: object, there: object) -> Iterator[str]:

@@ -47,7 +47,7 @@ def _about(header: dict[str, Any]) -> dict[str, Any]:
     tasks = header.get("generation_tasks", {}).values()
     engines = [task["engine"] for task in tasks if task.get("engine")]
     versions = {name: " and ".join(of) for name, of in (header.get("packages") or {}).items()}
-    versions |= {one["name"]: f"imported from {one.get('imported')}" for one in engines}
+    versions |= {one["name"]: one.get("version") or "" for one in engines}
     return {
         "items": f"{items['used']} of {items['asked']}" if isinstance(items, dict) else str(items),
         "protocol": header.get("protocol", ""),

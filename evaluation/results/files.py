@@ -54,14 +54,20 @@ class StageFile(FileModel):
 
 
 def read_object(path: Path, again: str) -> dict[str, Any]:
-    """Read a file of one JSON object; raise ResultsError, which says how such a file is made again."""
-    with reading(path, again):
-        return parse_json(path, path.read_bytes(), again)
+    """Read a file of one JSON object, in which no key occurs twice; raise ResultsError."""
+    try:
+        with reading(path, again):
+            content = load_json(path.read_bytes(), finite=True)
+    except ValueError as error:
+        raise unusable(path, f"not JSON ({error})", again) from None
+    if not isinstance(content, dict):
+        raise unusable(path, "not a JSON object", again)
+    return content
 
 
 @contextlib.contextmanager
 def reading(path: Path, again: str) -> Iterator[None]:
-    """Raise ResultsError where a file cannot be read."""
+    """Raise ResultsError where a file cannot be read, which says how such a file is made again."""
     try:
         yield
     except FileNotFoundError:
@@ -71,39 +77,18 @@ def reading(path: Path, again: str) -> Iterator[None]:
         raise ResultsError(f"{path}: {why} and {again}") from None
 
 
-def parse_json(path: Path, text: str | bytes, again: str) -> dict[str, Any]:
-    """Return a JSON object, in which no key occurs twice; raise ResultsError."""
-    try:
-        content = load_json(text, finite=True)
-    except ValueError as error:
-        raise unusable(path, f"not JSON ({error})", again) from None
-    if not isinstance(content, dict):
-        raise unusable(path, "not a JSON object", again)
-    return content
-
-
-def parse_model(
-    path: Path, text: str | bytes, model: type[AnyFileModel], again: str
-) -> AnyFileModel:
-    """Return a record from a file's text; raise ResultsError, which names file, key and value."""
-    return as_model(path, parse_json(path, text, again), model, again)
-
-
 def as_model(
-    path: Path, content: dict[str, Any], model: type[AnyFileModel], again: str
+    path: Path, content: object, model: type[AnyFileModel], again: str, at: str = ""
 ) -> AnyFileModel:
-    """Return the record of a JSON object; raise ResultsError, which names file and key."""
+    """Return the record of JSON at a place in a file; raise ResultsError, which names file and key."""
     try:
         return model.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        first, *more = error.errors(include_url=False)
-        where = ".".join(map(str, first["loc"])) or "it"
-        others = f" (and {len(more)} more mistakes)" if more else ""
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, (*filter(None, [at]), *first["loc"]))) or "it"
         what = f" is {first['input']!r:.60}: {first['msg'].replace('Input', 'it')}"
-        if first["type"] == "value_error":
-            what = f": {first['msg'].removeprefix('Value error, ')}"
         what = " is missing" if first["type"] == "missing" else what
-        raise unusable(path, f"{where}{what}{others}", again) from None
+        raise unusable(path, f"{where}{what}", again) from None
 
 
 def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> None:

@@ -13,15 +13,8 @@ from typing import Any
 from evaluation.errors import ResultsError
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.ratios import Ratio
-from evaluation.results.files import COLLECT_AGAIN, FileModel, unusable
-from evaluation.results.tier_files import (
-    ItemEntry,
-    Tier4File,
-    TierFile,
-    entries_of,
-    read_tier_file,
-    tiers_in,
-)
+from evaluation.results.files import COLLECT_AGAIN, as_model, unusable
+from evaluation.results.tier_files import ItemEntry, TierFile, read_tier_file, tiers_in
 from evaluation.results.units import ByItem, Units, read_units
 from evaluation.settings.tiers import TIERS, Tier, TierName
 
@@ -33,17 +26,14 @@ CACHED = 16
 class Item:
     """A slice, task or category: `values` by metric, and what must be the `same` on both sides.
 
-    `units` is None where an external program wrote none. `chance` is the value of random choice. `size` is
-    the number of units that the file states.
+    `units` is None where an external program wrote none.
     """
 
     group: str | None
     values: Mapping[str, float]
     same: Mapping[str, Any]
-    entry: FileModel
+    entry: ItemEntry
     units: Units | None = field(default=None, repr=False)
-    chance: float | None = None
-    size: int | None = None
 
     @property
     def measured(self) -> Mapping[str, Ratio]:
@@ -54,11 +44,6 @@ class Item:
     def groupings(self) -> Mapping[str, Mapping[str, str]]:
         """The fixed groups of its units, by grouping; none without units."""
         return {} if self.units is None else self.units.groupings
-
-    @property
-    def metrics(self) -> frozenset[str]:
-        """Names of the metrics that both files give."""
-        return frozenset([*self.values, *self.measured])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +61,6 @@ class TierResults:
     def folder(self) -> Path:
         """Folder of the checkpoint's results."""
         return self.path.parent
-
-    @property
-    def light(self) -> "TierResults":
-        """The results without units, of which there may be many."""
-        items = {name: replace(item, units=None) for name, item in self.items.items()}
-        return replace(self, items=items, overall=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,57 +112,65 @@ def _read(folder: Path, name: TierName, state: object) -> TierResults:
     tier, file = TIERS[name], read_tier_file(folder, name)
     path = folder / tier.units_file
     units = read_units(tier, path, file.sequence_length) if path.exists() else {}
-    overall, same = None, {}
-    if isinstance(file, Tier4File):
-        items = _categories(tier, file, units)
-        overall = _item(file.summary, units.get(None, _NONE))
+    results = TierResults(tier=tier, path=folder / tier.summary_file, file=file, items={})
+    if tier.rates:
+        overall = _item(results, "summary", units.get(None, _NONE))
         same = {"prompts": file.data_checksum}
+        results = replace(results, items=_categories(results, units), overall=overall, same=same)
     else:
-        lost = [one for one in entries_of(tier, file) if units and one not in units]
+        lost = [one for one in _section(results, tier.section) if units and one not in units]
         if lost:
             raise unusable(path, f"no rows of {lost[0]!r}")
-        items = {one: _item(entry, units.get(one)) for one, entry in entries_of(tier, file).items()}
+        names = _section(results, tier.section)
+        items = {one: _item(results, f"{tier.section}.{one}", units.get(one)) for one in names}
+        results = replace(results, items=items)
     if not file.is_external:
-        for one, item in {**items, **({"overall": overall} if overall else {})}.items():
+        whole = {} if results.overall is None else {"overall": results.overall}
+        for one, item in {**results.items, **whole}.items():
             _check_headline(tier, one, item, path)
-    return TierResults(
-        tier=tier,
-        path=folder / tier.summary_file,
-        file=file,
-        items=items,
-        overall=overall,
-        same=same,
-    )
+    return results
 
 
 _NONE = Units(ids=(), layout=Layout(0), measured={})
 
 
-def _item(entry: ItemEntry, units: Units | None, **more: Any) -> Item:
-    return Item(
-        group=entry.group,
-        values=entry.values,
-        same=entry.same,
-        entry=entry,
-        units=units,
-        chance=getattr(entry, "chance", None),
-        **more,
-    )
+def _section(results: TierResults, key: str) -> dict[str, Any]:
+    """Return an object of a tier's file, which must not be empty."""
+    section = (results.file.model_extra or {}).get(key)
+    if not isinstance(section, dict) or not section:
+        what = "missing" if section is None else f"{section!r:.60}: it needs items"
+        raise unusable(results.path, f"{key} is {what}")
+    return section
 
 
-def _categories(tier: Tier, file: Tier4File, units: ByItem) -> dict[str, Item]:
+def _item(results: TierResults, at: str, units: Units | None, *, is_whole: bool = True) -> Item:
+    """Return the item at a place in a tier's file; a whole one has its headline."""
+    section, _, name = at.partition(".")
+    content = _section(results, section)
+    entry = as_model(results.path, content[name] if name else content, ItemEntry, COLLECT_AGAIN, at)
+    try:
+        values = entry.values(results.tier)
+    except ValueError as error:
+        raise unusable(results.path, f"{at}: {error}") from None
+    if is_whole and not values:
+        head = results.tier.metric(results.tier.metrics_by(entry.kind)[0])
+        raise unusable(results.path, f"{at}.{head.key} is missing")
+    same = entry.same(results.tier)
+    return Item(group=entry.group, values=values, same=same, entry=entry, units=units)
+
+
+def _categories(results: TierResults, units: ByItem) -> dict[str, Item]:
     """Return the categories of a tier of rates, of which the headline alone is compared."""
+    key, headline = "by_category", results.tier.headline
+    names = _section(results, key) if (results.file.model_extra or {}).get(key) else ()
+    items = {
+        name: _item(results, f"{key}.{name}", units.get(name, _NONE), is_whole=False)
+        for name in names
+    }
     return {
-        name: Item(
-            group=name,
-            values={tier.headline: entry.values[tier.headline]},
-            same={},
-            entry=entry,
-            units=units.get(name, _NONE),
-            size=entry.prompts,
-        )
-        for name, entry in (file.by_category or {}).items()
-        if tier.headline in entry.values
+        name: replace(item, group=name, values={headline: item.values[headline]}, same={})
+        for name, item in items.items()
+        if item.values
     }
 
 

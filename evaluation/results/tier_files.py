@@ -4,16 +4,14 @@ Values are keys of an entry, by the names that metrics have in files. An externa
 less; an item without its headline is refused in every file.
 """
 
-from collections.abc import Iterable, Mapping
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from evaluation.errors import ResultsError
 from evaluation.results.files import COLLECT_AGAIN, FileModel, as_model, read_object
-from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS, TaskKind, Tier, TierName
 
 EXTERNAL = "external"
@@ -43,8 +41,82 @@ class TokenizerName(FileModel):
         return self.fingerprint or self.name
 
 
+class VerifierRates(FileModel):
+    """Rates of a task's completions by one verifier."""
+
+    pass_rate: Rate
+
+
+class OtherEngine(FileModel):
+    """The engine that wrote the completions in place of the built-in one."""
+
+    name: str
+    version: str | None = None
+
+
+_SAME = {
+    "tier2": {"attention": "attention"},
+    "tier3": {"primary metric": "primary"},
+    "tier4": {},
+    "tier5": {"primary verifier": "primary", "verifiers": "views", "answer_after": "answer_after"},
+}
+"""Keys of an entry, by tier and by their names in messages, that both sides of a comparison share."""
+
+
+class ItemEntry(FileModel):
+    """An item's entry, with what any tier writes into one; values are further keys."""
+
+    group: str | None = None
+    data_checksum: Any = None
+    items: Counts | int | None = None
+    prompts: Count | None = None
+    attention: str | None = None
+    kind: TaskKind = "ranked"
+    chance: Rate | None = None
+    primary: str | None = None
+    verifiers: dict[str, VerifierRates] = {}
+    views: dict[str, Any] = {}
+    answer_after: str | None = None
+    decoding: dict[str, Any] = {}
+    engine: OtherEngine | None = None
+
+    def values(self, tier: Tier) -> dict[str, float]:
+        """Return its values by metric, the headline first, none without that.
+
+        Raises ValueError for a value that cannot be.
+        """
+        stored, primary = self.model_extra or {}, self.primary or ""
+        head = tier.metrics_by(self.kind)[0]
+        names = [metric.name for metric in tier.metrics if not metric.is_secondary]
+        if self.kind == "gold":
+            names = [*tier.unranked]
+        elif tier.rates:
+            names = [head, *(name for name in stored if name.endswith("_rate"))]
+        verifiers = self.verifiers.items()
+        values = {tier.headline_by(view, primary): rates.pass_rate for view, rates in verifiers}
+        for metric in map(tier.metric, names):
+            value, (low, high) = stored.get(metric.key), metric.bounds
+            if value is None:
+                continue
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            least, most = (-inf if low is None else low), (inf if high is None else high)
+            if not is_number or not least <= value <= most:
+                raise ValueError(f"{metric.key} is {value!r}")
+            values[metric.name] = float(value)
+        if tier.shown in values:
+            shown = tier.metric(tier.shown)
+            values.setdefault(tier.headline, shown.unlinked(values[tier.shown]))
+        return {head: values[head], **values} if head in values else {}
+
+    def same(self, tier: Tier) -> dict[str, Any]:
+        """Return what must be the same on both sides of a comparison."""
+        own = {what: getattr(self, key) for what, key in _SAME[tier.name].items()}
+        decoding = {key: value for key, value in self.decoding.items() if key != "engine"}
+        return {"data": self.data_checksum, **own, "decoding": decoding}
+
+
 class TierFile(FileModel):
-    """The header of every tier file."""
+    """A tier's file: the header of all, and its items' entries, of probes by category."""
 
     stage: str
     step: int | None
@@ -63,204 +135,12 @@ class TierFile(FileModel):
     packages: dict[str, tuple[str, ...]] = {}
     dtype: str | None = None
     groups: dict[str, dict[str, float]] = {}
+    data_checksum: Any = None
 
     @property
     def is_external(self) -> bool:
         """Whether an external program wrote the file."""
         return self.protocol.startswith(EXTERNAL)
-
-
-class ItemEntry(FileModel):
-    """An item's entry: `values` by metric, the headline first, and what must be the `same` on both sides."""
-
-    group: str | None = None
-    data_checksum: Any = None
-    items: Counts | int | None = None
-
-    @property
-    def values(self) -> dict[str, float]:
-        """Its values by metric, the headline first."""
-        raise NotImplementedError
-
-    @property
-    def same(self) -> dict[str, Any]:
-        """What must be the same on both sides of a comparison."""
-        return {"data": self.data_checksum}
-
-    @model_validator(mode="after")
-    def _has_values(self) -> Self:
-        if not self.values and not isinstance(self, CategoryEntry):
-            raise ValueError("its headline is missing")
-        return self
-
-    def _stored(self, metrics: Iterable[Metric]) -> dict[str, float]:
-        """Return the values that the entry has; raise ValueError for one that cannot be."""
-        found: dict[str, float] = {}
-        for metric in metrics:
-            value = getattr(self, metric.key, None)
-            low, high = metric.bounds
-            if value is None:
-                continue
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            least, most = (-inf if low is None else low), (inf if high is None else high)
-            if not is_number or not least <= value <= most:
-                raise ValueError(f"{metric.key} is {value!r}")
-            found[metric.name] = float(value)
-        return found
-
-
-class SliceEntry(ItemEntry):
-    """A slice of Tier2; an external program may state only the metric that is shown."""
-
-    attention: str | None = None
-
-    @property
-    def values(self) -> dict[str, float]:
-        """Its values by metric."""
-        tier = TIERS["tier2"]
-        found = self._stored(tier.metrics)
-        if tier.shown not in found:
-            return found
-        return {tier.headline: tier.metric(tier.shown).unlinked(found[tier.shown]), **found}
-
-    @property
-    def same(self) -> dict[str, Any]:
-        """Data, and what tokens attend to."""
-        return {**super().same, "attention": self.attention}
-
-
-class TaskEntry(ItemEntry):
-    """A task of Tier3."""
-
-    kind: TaskKind = "ranked"
-    primary: str | None = None
-    chance: Rate | None = None
-
-    @property
-    def values(self) -> dict[str, float]:
-        """Its values by metric, the metric that decides objectives first."""
-        tier = TIERS["tier3"]
-        names = (tier.headline,) if self.kind == "ranked" else tier.unranked
-        found = self._stored(map(tier.metric, names))
-        return found if names[0] in found else {}
-
-    @property
-    def same(self) -> dict[str, Any]:
-        """Data, and what ranks candidates."""
-        return {**super().same, "primary metric": self.primary}
-
-
-class VerifierRates(FileModel):
-    """Rates of a task's completions by one verifier."""
-
-    pass_rate: Rate
-
-
-class OtherEngine(FileModel):
-    """The engine that wrote the completions in place of the built-in one."""
-
-    name: str
-    version: str | None = None
-
-    @property
-    def title(self) -> str:
-        """Its name, with its version if that is recorded."""
-        return self.name if self.version is None else f"{self.name} {self.version}"
-
-
-class GenerationEntry(ItemEntry):
-    """A task of Tier5."""
-
-    primary: str
-    verifiers: dict[str, VerifierRates]
-    views: dict[str, Any] = {}
-    answer_after: str | None = None
-    decoding: dict[str, Any] = {}
-    engine: OtherEngine | None = None
-
-    @property
-    def values(self) -> dict[str, float]:
-        """Its values by metric, the primary verifier's rate first; none without that."""
-        if self.primary not in self.verifiers:
-            return {}
-        views = sorted(self.verifiers, key=lambda view: view != self.primary)
-        rates = {self.metric_by(view): self.verifiers[view].pass_rate for view in views}
-        others = [m for m in TIERS["tier5"].metrics if not m.is_secondary and m.name not in rates]
-        return rates | self._stored(others)
-
-    def metric_by(self, view: str) -> str:
-        """Return the name of a verifier's rate."""
-        return TIERS["tier5"].headline_by(view, self.primary)
-
-    @property
-    def same(self) -> dict[str, Any]:
-        """Data, verifiers, and how completions were made."""
-        return {
-            **super().same,
-            "primary verifier": self.primary,
-            "verifiers": self.views,
-            "answer_after": self.answer_after,
-            "decoding": {key: v for key, v in self.decoding.items() if key != "engine"},
-        }
-
-
-class CategoryEntry(ItemEntry):
-    """Shares of prompts of Tier4, all that end with `_rate`; null where no prompt counts for one."""
-
-    prompts: Count | None = None
-
-    @property
-    def values(self) -> dict[str, float]:
-        """Its rates, the headline first."""
-        tier = TIERS["tier4"]
-        others = [n for n in self.model_extra or {} if n.endswith("_rate") and n != tier.headline]
-        return self._stored(map(tier.metric, (tier.headline, *others)))
-
-
-class Tier2File(TierFile):
-    """`tier2_ppl.json`."""
-
-    slices: dict[str, SliceEntry] = Field(min_length=1)
-
-
-class Tier3File(TierFile):
-    """`tier3_cf.json`."""
-
-    tasks: dict[str, TaskEntry] = Field(min_length=1)
-
-
-class Tier4File(TierFile):
-    """`tier4_sft_native.json`."""
-
-    summary: CategoryEntry
-    by_category: dict[str, CategoryEntry] | None = None
-    data_checksum: Any = None
-
-    @model_validator(mode="after")
-    def _has_headline(self) -> Self:
-        if TIERS["tier4"].headline not in self.summary.values:
-            raise ValueError(f"summary.{TIERS['tier4'].headline} is missing")
-        return self
-
-
-class Tier5File(TierFile):
-    """`tier5_verified.json`."""
-
-    generation_tasks: dict[str, GenerationEntry] = Field(min_length=1)
-
-
-_FILES: Mapping[str, type[TierFile]] = {
-    "tier2": Tier2File,
-    "tier3": Tier3File,
-    "tier4": Tier4File,
-    "tier5": Tier5File,
-}
-
-
-def entries_of(tier: Tier, file: TierFile) -> Mapping[str, ItemEntry]:
-    """Return a file's entries by the name of their item."""
-    entries: Mapping[str, ItemEntry] = getattr(file, tier.section)
-    return entries
 
 
 def tiers_in(folder: Path) -> tuple[TierName, ...]:
@@ -272,7 +152,7 @@ def read_tier_file(folder: Path, name: TierName) -> TierFile:
     """Read a tier's summary file, and check that its units and items are there, too; raise ResultsError."""
     tier = TIERS[name]
     path = folder / tier.summary_file
-    file = as_model(path, read_object(path, COLLECT_AGAIN), _FILES[name], COLLECT_AGAIN)
+    file = as_model(path, read_object(path, COLLECT_AGAIN), TierFile, COLLECT_AGAIN)
     for other in dict.fromkeys((tier.units_file, tier.items_file)):
         if not file.is_external and not (folder / other).is_file():
             raise ResultsError(f"{folder / other}: no such file; {COLLECT_AGAIN}")

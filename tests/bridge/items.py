@@ -7,12 +7,12 @@ import numpy as np
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.ratios import Ratio, ratio_of
 from evaluation.metrics.variance import Floats
-from evaluation.results.files import FileModel
 from evaluation.results.read import Item
+from evaluation.results.tier_files import ItemEntry
 from evaluation.results.units import Units
 from evaluation.settings.tiers import TIERS
 
-ENTRY = FileModel()
+ENTRY = ItemEntry()
 
 
 def slice_of(**sums: Floats) -> Item:

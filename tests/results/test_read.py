@@ -93,7 +93,7 @@ TIER2, TIER3, TIER4 = "tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json"
 KEYS = [
     (TIER2, ("slices", "web", "ppl"), 0, "ppl is 0"),
     (TIER2, ("slices", "gone"), {"ppl": 2.0, "nats_per_token": 0.7}, "no rows of 'gone'"),
-    (TIER3, ("tasks", "quiz", "accuracy"), None, "tasks.quiz: its headline is missing"),
+    (TIER3, ("tasks", "quiz", "accuracy"), None, "tasks.quiz.accuracy is missing"),
     (TIER4, ("summary", "all_checks_pass_rate"), None, "all_checks_pass_rate is missing"),
     ("bridge_deltas.json", ("protocol",), "bridge-0", "written by bridge protocol 'bridge-0'"),
     ("bridge_deltas.json", ("deltas", 0, "tier"), "tier9", "deltas.0.tier"),

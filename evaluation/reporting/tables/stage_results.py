@@ -1,7 +1,7 @@
 """All results of a stage that exist and can be read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -97,7 +97,7 @@ class _Reader:
             return None
         whole = Results(folder=folder, tiers=tiers)
         values, positions = tuple(values_of(whole)), tuple(position_values_of(whole))
-        light = {tier: found.light for tier, found in tiers.items()}
+        light = {tier: replace(found, items={}, overall=None) for tier, found in tiers.items()}
         return Scored(
             results=Results(folder=folder, tiers=light), values=values, positions=positions
         )

@@ -144,13 +144,13 @@ def _difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric
 
 
 def _size(item: Item) -> int:
-    counts = getattr(item.entry, "items", None)
+    counts = item.entry.items
     return counts.used if isinstance(counts, Counts) else 0
 
 
 def _in_split(tier: Tier, item: Item) -> int | None:
     """Return how many items the data have, including those that prefill left out; None if unknown."""
-    counts = getattr(item.entry, "items", None)
+    counts = item.entry.items
     if not isinstance(counts, Counts):
         return None
     if tier.kind == "nats":

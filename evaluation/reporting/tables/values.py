@@ -159,7 +159,7 @@ def _credits(tier_results: TierResults) -> Iterator[ValueRow]:
         for metric in names:
             estimate = _alone(item, metric_of(metric)) or _no_items(item.values[metric])
             by_metric.setdefault(metric, {})[name] = estimate
-            yield name, item.group, metric, estimate, item.chance
+            yield name, item.group, metric, estimate, item.entry.chance
     yield from _means(tier_results, by_metric, is_credit=True)
     for secondary in tier_results.tier.secondary:
         alone = {name: _alone(item, secondary) for name, item in items.items()}
@@ -182,7 +182,9 @@ def _means(
         for whole, weights in wholes:
             is_share = _is_share(tier_results.tier.metric(metric))
             whole_mean = (_mean_share if is_share else _mean)(estimates, weights)
-            chances = [(items[name].chance, weight) for name, weight in whole_mean.weights.items()]
+            chances = [
+                (items[name].entry.chance, weight) for name, weight in whole_mean.weights.items()
+            ]
             drawn = [weight * chance for chance, weight in chances if chance is not None]
             chance = math.fsum(drawn) if is_credit and len(drawn) == len(chances) else None
             yield whole, None, metric, whole_mean, chance
@@ -197,7 +199,7 @@ def _rates(tier_results: TierResults) -> Iterator[ValueRow]:
     for metric, value in (overall.values if overall else {}).items():
         yield OVERALL, None, metric, _rate(value, _count(overall, metric)), None
     for name, item in tier_results.items.items():
-        size = item.size or _count(item, headline)
+        size = item.entry.prompts or _count(item, headline)
         yield name, item.group, headline, _rate(item.values[headline], size), None
 
 
