@@ -41,7 +41,7 @@ class CacheEntry:
     @property
     def is_graded(self) -> bool:
         """Whether it also holds documents for grading, which scores do not depend on."""
-        return self.tier is not None and PREFILLS[self.tier].define_asked is not None
+        return self.tier is not None and PREFILLS[self.tier].is_graded
 
 
 def tokenizer_entry(plan: StagePlan) -> CacheEntry:

@@ -75,7 +75,7 @@ class TokenizedQuestion(Stored):
 class QuestionLine(Stored):
     """The part of a question that grading reads: its scores' `key`, each candidate's tokens, chars and bytes.
 
-    By `question` and `row`, the same question is recognised in other tasks (`row_identity`).
+    By `question` and `row`, the same question is recognised in other tasks (`items`).
     """
 
     id: str

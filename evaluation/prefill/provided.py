@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
+from evaluation.prefill.items import question_identity, row_identity
 from evaluation.prefill.questions import Question
-from evaluation.prefill.row_identity import question_identity, row_identity
 from evaluation.prefill.sources import provided_state
 from evaluation.prefill.task_prompts import TaskPrompt, TaskPrompts
 from evaluation.prefill.templates import compile_template, values_of

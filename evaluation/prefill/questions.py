@@ -4,16 +4,14 @@ An item's context is the task's description, its solved examples and the questio
 in lm-evaluation-harness: `description` unchanged, the rest with blank lines between.
 """
 
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import DatasetRow
-from evaluation.prefill.row_identity import question_identity, row_identity
-from evaluation.prefill.solved_examples import SolvedExample
-from evaluation.prefill.templates import RowTemplates, reads_row
+from evaluation.prefill.items import RowRecipe, question_identity, row_identity
+from evaluation.prefill.templates import reads_row
 from evaluation.settings.sources import Task
 
 _BETWEEN = "\n\n"
@@ -36,7 +34,7 @@ class Question:
     """Whether lengths of candidates count the space that they begin with."""
     question: str = ""
     row: str | None = None
-    """Identities of the question as rendered, and of the row; see `row_identity`."""
+    """Identities of the question as rendered, and of the row; see `items`."""
 
     @property
     def scored_pairs(self) -> tuple[Pair, ...]:
@@ -47,23 +45,20 @@ class Question:
 _TEXTS = ("context", "continuation", "description", "cluster", "stratum", "unconditional_context")
 
 
-class Recipe:
-    """A task's templates, compiled once; raises ConfigError for one that does not parse."""
+class Recipe(RowRecipe):
+    """The templates of a task of ranked choices, or of right answers alone."""
 
     def __init__(self, name: str, task: Task) -> None:
-        self.name, self.key = name, f"tasks.{name}"
         texts = {part: getattr(task, part) for part in _TEXTS}
-        ranked = {"choices": task.choices, "gold": task.gold}
-        self._templates = RowTemplates(self.key, task.let, texts, ranked)
+        super().__init__(f"tasks.{name}", task, texts, {"choices": task.choices, "gold": task.gold})
         self._is_ranked = task.choices is not None
         self._asks = reads_row(task.context)
 
     def item(self, row: DatasetRow, id: str, examples: Sequence[str]) -> Question:
         """Return the question of a row; `examples` are solved ones, which stand before it."""
-        values, text = self._templates.values(row), self._templates.text
+        values, text = self.templates.values(row), self.text
         choices, gold = self._candidates(values)
-        solved = "".join(f"{example}{_BETWEEN}" for example in examples)
-        before = f"{text('description', values)}{solved}"
+        before = f"{text('description', values)}{''.join(f'{e}{_BETWEEN}' for e in examples)}"
         pairs, unconditional, contexts = [], [], []
         for index, choice in enumerate(choices):
             shown = values | choice
@@ -71,10 +66,8 @@ class Recipe:
             continuation = str(text("continuation", shown))
             if not continuation.strip():
                 what = f"candidate {index}" if self._is_ranked else "the answer"
-                raise SourceError(
-                    f"{what} is empty; correct `choices` or `continuation` of "
-                    f"{self.key}, or the data"
-                )
+                keys = f"`choices` or `continuation` of {self.key}"
+                raise SourceError(f"{what} is empty; correct {keys}, or the data")
             pairs.append((f"{before}{contexts[-1]}", continuation))
             if (alone := text("unconditional_context", shown)) is not None:
                 unconditional.append((alone, continuation))
@@ -88,46 +81,32 @@ class Recipe:
             row=row_identity(row),
         )
 
-    def identities(self, row: DatasetRow) -> frozenset[str]:
-        """Return by what a row is recognised among solved examples: its fields, or its contexts alone.
+    def asked(self, values: Mapping[str, Any]) -> list[str]:
+        """Return a row's contexts; where no field is in them, the candidates are the question.
 
-        Other wrong candidates do not make another question. Where no field is in the context, the
-        candidates are the question.
+        Other wrong candidates do not make another question.
         """
-        values, text = self._templates.values(row), self._templates.text
-        shown = [values | choice for choice in self._candidates(values)[0]]
-        asked = "context" if self._asks else "continuation"
-        contexts = [str(text(asked, variables)) for variables in shown]
-        return frozenset((row_identity(row), question_identity(contexts)))
+        name = "context" if self._asks else "continuation"
+        return [
+            str(self.text(name, {**values, **choice})) for choice in self._candidates(values)[0]
+        ]
 
-    def solved(self, row: DatasetRow) -> SolvedExample:
-        """Return a row as a solved example: context and right continuation as one text."""
-        values, text = self._templates.values(row), self._templates.text
+    def solved(self, values: Mapping[str, Any]) -> str:
+        """Return context and right continuation as one text."""
         choices, gold = self._candidates(values)
-        shown = values | choices[gold]
-        solved = f"{text('context', shown)}{text('continuation', shown)}"
-        return SolvedExample(self.identities(row), solved)
+        shown = {**values, **choices[gold]}
+        return f"{self.text('context', shown)}{self.text('continuation', shown)}"
 
-    def shared(self, _: DatasetRow) -> str:
-        """Return what a row has in common with its solved examples: nothing, all rows may be examples."""
-        return ""
+    def groups(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the index of a row's right answer, and its fixed group."""
+        gold = self._candidates(values)[1] if self._is_ranked else None
+        return {"label": gold, "stratum": self.text("stratum", values)}
 
-    def label(self, row: DatasetRow) -> str:
-        """Return a row's right answer's index and its fixed group, in words; "" where they cannot be told."""
-        with contextlib.suppress(SourceError):
-            values = self._templates.values(row)
-            gold = self._candidates(values)[1] if self._is_ranked else None
-            found = {"label": gold, "stratum": self._templates.text("stratum", values)}
-            return ", ".join(
-                f"{what} {value!r}" for what, value in found.items() if value is not None
-            )
-        return ""
-
-    def _candidates(self, values: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
+    def _candidates(self, values: Mapping[str, Any]) -> tuple[list[dict[str, Any]], int]:
         """Return each candidate's variables for templates, and the index of the right one."""
         if not self._is_ranked:
             return [{}], 0
-        choices, gold = self._templates.expressions["choices"](values), None
+        choices, gold = self.templates.expressions["choices"](values), None
         if not isinstance(choices, list | tuple) or len(choices) < 2:
             raise SourceError(
                 f"{self.key}.choices gives {choices!r:.200}, not a list of two or more; "
@@ -135,7 +114,7 @@ class Recipe:
             )
         what = f"for {len(choices)} candidates"
         try:
-            gold = self._templates.expressions["gold"](values)
+            gold = self.templates.expressions["gold"](values)
         except SourceError as error:
             if "is not in list" not in str(error):  # `list.index` of a label that is not there
                 raise

@@ -1,6 +1,5 @@
 """Tier5 tasks: turn rows of a dataset into prompts, and documents for verifiers."""
 
-import contextlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,11 +8,8 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import DatasetRow
-from evaluation.prefill.items import read_items
-from evaluation.prefill.row_identity import question_identity, row_identity
-from evaluation.prefill.solved_examples import SolvedExample
+from evaluation.prefill.items import RowRecipe, question_identity, read_items, row_identity
 from evaluation.prefill.sources import ResolvedSplit
-from evaluation.prefill.templates import RowTemplates
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import Message
 
@@ -28,7 +24,7 @@ _OF_EXAMPLES = ("answer", "fewshot_same")
 class TaskPrompt:
     """A row as turns of a chat, or as one text; and its document, which verifiers read.
 
-    `question` and `row` are its identities (`row_identity`).
+    `question` and `row` are its identities (`items`).
     """
 
     id: str
@@ -50,25 +46,23 @@ class TaskPrompts:
     replaced: Mapping[str, int]
 
 
-class PromptRecipe:
-    """A task's templates, compiled once; raises ConfigError for one that does not parse."""
+class PromptRecipe(RowRecipe):
+    """The templates of a task whose answers are generated."""
 
     def __init__(self, name: str, task: GenerationTask) -> None:
-        self.task, self.key, self.name = task, f"generation_tasks.{name}", name
+        self.task = task
         texts = {part: getattr(task, part) for part in _TEXTS}
         texts |= {f"strata.{name}": source for name, source in task.strata.items()}
         document = {f"document.{name}": source for name, source in task.document.items()}
-        self._templates = RowTemplates(self.key, task.let, texts, document)
+        super().__init__(f"generation_tasks.{name}", task, texts, document)
 
-    def item(self, row: DatasetRow, id: str, shots: Sequence[Shot]) -> TaskPrompt:
+    def item(self, row: DatasetRow, id: str, examples: Sequence[Shot]) -> TaskPrompt:
         """Return a row's prompt: turns of a chat, or one text, with the document for verifiers.
 
         A task's template for ids decides before `id`.
         """
-        values, templates = self._templates.values(row), self._templates
-        texts = {
-            n: str(templates.text(n, values)) for n in templates.texts if n not in _OF_EXAMPLES
-        }
+        values, templates = self.templates.values(row), self.templates
+        texts = {n: str(self.text(n, values)) for n in templates.texts if n not in _OF_EXAMPLES}
         if not texts["prompt"].strip():
             raise SourceError(f"{self.key}.prompt writes nothing for this row")
         expressions = templates.expressions
@@ -79,35 +73,25 @@ class PromptRecipe:
             raise SourceError(f"{self.key}.document: not what JSON can hold ({error})") from None
         return TaskPrompt(
             id=texts.get("id") or id,
-            turns=self._turns(texts, shots),
+            turns=self._turns(texts, examples),
             document=document,
-            strata={name: texts[f"strata.{name}"] for name in self.task.strata},
+            strata=self.groups(values),
             question=question_identity([texts["prompt"]]),
             row=row_identity(row),
             cluster=texts.get("cluster"),
         )
 
-    def identities(self, row: DatasetRow) -> frozenset[str]:
-        """Return by what a row is recognised among solved examples."""
-        question = str(self._templates.text("prompt", self._templates.values(row)))
-        return frozenset((row_identity(row), question_identity([question])))
+    def asked(self, values: Mapping[str, Any]) -> list[str]:
+        """Return a row's question."""
+        return [str(self.text("prompt", values))]
 
-    def solved(self, row: DatasetRow) -> SolvedExample:
-        """Return a row as a solved example."""
-        values, text = self._templates.values(row), self._templates.text
-        shown = str(text("prompt", values)), str(text("answer", values))
-        return SolvedExample(self.identities(row), shown, self.shared(row))
+    def solved(self, values: Mapping[str, Any]) -> Shot:
+        """Return a row's question and its answer."""
+        return str(self.text("prompt", values)), str(self.text("answer", values))
 
-    def shared(self, row: DatasetRow) -> str:
-        """Return what a row has in common with its solved examples; "" where all rows may be examples."""
-        return str(self._templates.text("fewshot_same", self._templates.values(row)) or "")
-
-    def label(self, row: DatasetRow) -> str:
-        """Return a row's fixed groups in words; "" where they cannot be told."""
-        with contextlib.suppress(SourceError):
-            values, text = self._templates.values(row), self._templates.text
-            return ", ".join(f"{n} {text(f'strata.{n}', values)!r}" for n in self.task.strata)
-        return ""
+    def groups(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return a row's fixed groups."""
+        return {name: str(self.text(f"strata.{name}", values)) for name in self.task.strata}
 
     def _turns(self, texts: Mapping[str, str], shots: Sequence[Shot]) -> tuple[Message, ...] | str:
         questions = [question for question, _ in shots] + [texts["prompt"]]

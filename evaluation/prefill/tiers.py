@@ -34,10 +34,6 @@ from evaluation.settings.tiers import TIERS, TierName
 from evaluation.tokenizers.files import tokenizer_files
 from evaluation.verification import nltk_data
 
-Define = Callable[[StagePlan, str, Mapping[str, Any]], str]
-"""Returns the definition of a stage's entry from the entry's name and the saved tokenizer's meta.json,
-assuming unchanged data; raises SourceError or KeyError if there is none."""
-
 _DESCRIPTION = (
     *("name", "fingerprint", "class", "prepend_bos"),
     *("vocab_size", "bos_token_id", "eos_token_id"),
@@ -73,60 +69,6 @@ def tokenizer_definition(plan: StagePlan) -> str:
     return fingerprint([protocol.PREFILL_TOKENIZER, plan.tokenizer.identity])
 
 
-def _encoded(content: dict[str, Any], plan: StagePlan, tokenizer: Mapping[str, Any]) -> str:
-    """Return the fingerprint of what is encoded, with how; a default window outdates no entry."""
-    used = [tokenizer["fingerprint"], tokenizer["prepend_bos"]]
-    return fingerprint(content | {"tokenizer": used, "sequence_length": plan.sequence_length})
-
-
-def _window(plan: StagePlan) -> dict[str, int]:
-    window = plan.config.generation.window
-    return {} if window is None else {"window": window}
-
-
-def slice_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the definition of a slice's tokens."""
-    definition = plan.suite.slices[name].definition
-    return _encoded({"protocol": protocol.PREFILL_SLICE, "slice": definition}, plan, tokenizer)
-
-
-def task_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the definition of a task's questions and gold answers."""
-    content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].definition}
-    return _encoded(content, plan, tokenizer)
-
-
-def asked_task_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the definition of a task's questions alone: the part that scores depend on."""
-    content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].asked}
-    return _encoded(content, plan, tokenizer)
-
-
-def probes_definition(plan: StagePlan, _: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a stage's prompts, without checks and categories."""
-    probes = {
-        name: [probe.definition, chat_template(plan, probe, tokenizer), list(probe.stop or ())]
-        for name, probe in plan.suite.probes.items()
-    }
-    content = {"protocol": protocol.PREFILL_PROBES, "probes": probes, **_window(plan)}
-    return _encoded(content, plan, tokenizer)
-
-
-def generation_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a generation task's prompts and documents, given unchanged data."""
-    task = plan.suite.generation_tasks[name]
-    documents = task.model_dump(mode="json", include={"document", "strata"})
-    return fingerprint([asked_definition(plan, name, tokenizer), documents])
-
-
-def asked_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the part of a generation task's definition that scores depend on: its prompts alone."""
-    task = plan.suite.generation_tasks[name]
-    template = chat_template(plan, task, tokenizer) if task.chat else None
-    content = {"protocol": protocol.PREFILL_GENERATION, "task": task.asked, **_window(plan)}
-    return _encoded(content | {"chat_template": template}, plan, tokenizer)
-
-
 Cached = SliceCache | TaskCache | PromptCache
 """An entry that was read: the input of its tier's scorer, and its meta.json."""
 
@@ -137,15 +79,49 @@ class Prefill:
 
     `program` is the module and function that write an entry's files and return its part of meta.json;
     they may need torch, so they are imported only then. `read` raises CacheError for an entry that is
-    missing or damaged. `define` returns an entry's definition, `define_asked` the part of it that scores
-    depend on, where the entry also holds data for verification.
+    missing or damaged. An entry that `is_graded` also holds data for grading, which no score depends on.
     """
 
     tier: TierName
     program: str
+    protocol: str
     read: Callable[[Path], Cached]
-    define: Define
-    define_asked: Define | None = None
+    is_graded: bool
+
+    def define(
+        self, plan: StagePlan, name: str, tokenizer: Mapping[str, Any], *, asked: bool = False
+    ) -> str:
+        """Return an entry's definition, or the part of it that scores depend on (`asked`).
+
+        Raises SourceError or KeyError if there is none. A default window outdates no entry.
+        """
+        suite, window = plan.suite, plan.config.generation.window
+        content: dict[str, Any] = {"protocol": self.protocol}
+        if self.tier == "tier2":
+            content["slice"] = suite.slices[name].definition
+        elif self.tier == "tier3":
+            content["task"] = suite.tasks[name].asked if asked else suite.tasks[name].definition
+        elif self.tier == "tier4":
+            content["probes"] = {
+                name: [
+                    probe.definition,
+                    chat_template(plan, probe, tokenizer),
+                    list(probe.stop or ()),
+                ]
+                for name, probe in suite.probes.items()
+            }
+        else:
+            content["task"] = suite.generation_tasks[name].asked
+        if self.tier in ("tier4", "tier5") and window is not None:
+            content["window"] = window
+        if self.tier == "tier5":
+            task = suite.generation_tasks[name]
+            content["chat_template"] = chat_template(plan, task, tokenizer) if task.chat else None
+        content["tokenizer"] = [tokenizer["fingerprint"], tokenizer["prepend_bos"]]
+        found = fingerprint(content | {"sequence_length": plan.sequence_length})
+        if asked or self.tier != "tier5":
+            return found
+        return fingerprint([found, task.model_dump(mode="json", include={"document", "strata"})])
 
     def make(self, plan: StagePlan, name: str) -> None:
         """Make an entry in `plan.cache_folder(tier, name)`; if it is current, only check its golds."""
@@ -159,8 +135,8 @@ class Prefill:
             if task is not None:
                 check_cached_golds(plan, name)
             return
-        if self.define_asked is not None:
-            meta["asked_definition"] = self.define_asked(plan, name, tokenizer)
+        if self.is_graded:
+            meta["asked_definition"] = self.define(plan, name, tokenizer, asked=True)
         write = resolve_name(f"evaluation.prefill.{self.program}")
         with new_entry(folder) as building:
             meta |= {"tokenizer": saved_description(tokenizer)}
@@ -175,15 +151,15 @@ class Prefill:
 
 
 _PREFILLS = (
-    Prefill("tier2", "slices:prefill_slice", read_slice, slice_definition),
-    Prefill("tier3", "cloze:prefill_task", read_task, task_definition, asked_task_definition),
-    Prefill("tier4", "prompts:prefill_probes", read_prompts, probes_definition),
+    Prefill("tier2", "slices:prefill_slice", protocol.PREFILL_SLICE, read_slice, False),
+    Prefill("tier3", "cloze:prefill_task", protocol.PREFILL_TASK, read_task, True),
+    Prefill("tier4", "prompts:prefill_probes", protocol.PREFILL_PROBES, read_prompts, False),
     Prefill(
         "tier5",
         "generation:prefill_generation_task",
+        protocol.PREFILL_GENERATION,
         read_prompts,
-        generation_definition,
-        asked_definition,
+        True,
     ),
 )
 

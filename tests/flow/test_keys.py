@@ -59,7 +59,7 @@ def keys(plan: StagePlan) -> list[str]:
         prefill = PREFILLS[entry.tier]
         try:
             wanted = prefill.define(plan, entry.name, TOKENIZER)
-            part = (prefill.define_asked or prefill.define)(plan, entry.name, TOKENIZER)
+            part = prefill.define(plan, entry.name, TOKENIZER, asked=True)
         except SourceError as error:
             wanted = part = str(error)
         asked[entry.name], documents[entry.name] = [part], [wanted]

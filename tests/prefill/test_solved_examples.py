@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.errors import SourceError
 from evaluation.prefill.caches import read_prompts, read_task
-from evaluation.prefill.row_identity import question_identity, row_identity
+from evaluation.prefill.items import question_identity, row_identity
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.plan import StagePlan
 from tests.prefill.plans import make_plan

@@ -9,7 +9,7 @@ import yaml
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import ConfigError
 from evaluation.flow.keys import collect_key, score_key
-from evaluation.prefill.tiers import asked_definition, generation_definition, task_definition
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import validate_config
 from evaluation.settings.planning import plan_stage, plan_stages
 from tests.settings.test_wrong_settings import suite_files
@@ -87,9 +87,9 @@ def keys(folder: Path, turned: str = "") -> dict[str, str]:
     plan = plan_stage(config, "one")
     subject = step_subject(plan, 5)
     return {
-        "questions": task_definition(plan, "quiz", ABOUT),
-        "prompts": asked_definition(plan, "sums", ABOUT),
-        "documents": generation_definition(plan, "sums", ABOUT),
+        "questions": PREFILLS["tier3"].define(plan, "quiz", ABOUT),
+        "prompts": PREFILLS["tier5"].define(plan, "sums", ABOUT, asked=True),
+        "documents": PREFILLS["tier5"].define(plan, "sums", ABOUT),
         "score": score_key(plan, subject, (), "", {}),
         "collect": collect_key(subject, "score", None, {}),
     }

@@ -82,7 +82,8 @@ def rows(shared: Path, name: str) -> list[dict[str, Any]]:
 def prompts(shared: Path, name: str) -> list[TaskPrompt]:
     task = TASKS[name]
     recipe = PromptRecipe(name, task)
-    shots = [recipe.solved(row).shown for row in task.fewshot_examples[: task.num_fewshot]]
+    values = recipe.templates.values
+    shots = [recipe.solved(values(row)) for row in task.fewshot_examples[: task.num_fewshot]]
     made = enumerate(rows(shared, name))
     return [recipe.item(row, f"{name}/{number}", shots) for number, row in made]
 
