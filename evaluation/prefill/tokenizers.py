@@ -12,7 +12,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import bos_ids
 from evaluation.tokenizers.files import copy_files
-from evaluation.tokenizers.loading import check_sentence, load_tokenizer, local_folder
+from evaluation.tokenizers.loading import load_tokenizer, local_folder
 from evaluation.tokenizers.self_check import REPORT, bos_remark, self_check
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,6 @@ def _fetch(plan: StagePlan, state: list[list[Any]] | None) -> None:
     source = local_folder(wanted.name, wanted.revision)
     tokenizer = load_tokenizer(source, use_fast=wanted.use_fast)
     tokenizer.name_or_path = wanted.name
-    check_sentence(tokenizer)
     bos_ids(tokenizer, wanted.prepend_bos)
     with new_entry(plan.tokenizer_folder) as building:
         copy_files(source, building)

@@ -17,7 +17,7 @@ from evaluation.scoring.engine.window import Request, fit_requests, prefix_of
 from evaluation.settings.computing import Scoring
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import encode_pairs
-from evaluation.tokenizers.loading import check_sentence, load_tokenizer
+from evaluation.tokenizers.loading import load_tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -137,6 +137,4 @@ def _tokenizer(name: str | None, checkpoint: Checkpoint) -> LoadedTokenizer:
     name = name or checkpoint.tokenizer_name
     if name is None:
         raise ScoringError(f"{checkpoint.path} names no tokenizer; give one (--tokenizer)")
-    tokenizer = load_tokenizer(name, use_fast=True, revision=revision)
-    check_sentence(tokenizer)
-    return tokenizer
+    return load_tokenizer(name, use_fast=True, revision=revision)

@@ -1,10 +1,12 @@
 """Tokenizers with a tokenizer.json, which the base class of transformers takes as it is."""
 
+import codecs
 import json
+import re
 from collections.abc import Sequence
-from itertools import takewhile
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tokenizers
 
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 
 _UNUSED = ("version", "truncation", "padding", "post_processor")
 """Parts of tokenizer.json that ids and texts do not depend on here."""
+
+_ONE_BYTE = "evaluation: one byte"
+codecs.register_error(_ONE_BYTE, lambda error: (NO_CHARACTER, error.start + 1))  # type: ignore[attr-defined]
+"""How bytes that are no character are decoded: each becomes a sign of its own."""
 
 
 class FastTokenizer(LoadedTokenizer):
@@ -34,7 +40,8 @@ class FastTokenizer(LoadedTokenizer):
         self.unknown_id = self.vocabulary.get(model.get("unk_token"), model.get("unk_id"))
         begin = backend.encode("a", add_special_tokens=True).ids[:1]
         self.adds_bos = self.bos_token_id is not None and begin == [self.bos_token_id]
-        decoders = set(_kinds(json.loads(backend.to_str())["decoder"]))
+        decoder = json.dumps(json.loads(backend.to_str())["decoder"])
+        decoders = {*re.findall('"type": "([^"]+)"', decoder)} - {"Sequence"}
         self.decodes_anywhere = decoders == {"ByteLevel"}
         names = (
             {f"<0x{byte:02X}>": byte for byte in range(256)} if "ByteFallback" in decoders else {}
@@ -63,23 +70,12 @@ class FastTokenizer(LoadedTokenizer):
         if not self._bytes:
             return self.backend.decode(list(ids), skip_special_tokens=False)
         tokens = [t for t in map(self.backend.id_to_token, ids) if t is not None]
-        return str(self.backend.decoder.decode(self._mended(tokens)))
-
-    def _mended(self, tokens: list[str]) -> list[str]:
-        """Return tokens in which bytes that are no character are replaced.
-
-        The library replaces a whole run of byte tokens if one of them is none.
-        """
-        mended: list[str] = []
-        start = 0
-        while start < len(tokens):
-            run = takewhile(self._bytes.__contains__, tokens[start : start + 4])
-            data = bytes(self._bytes[token] for token in run)
-            sizes = (n for n in range(1, len(data) + 1) if _is_character(data[:n]))
-            size = next(sizes, 0 if data else 1)
-            mended += tokens[start : start + size] or [NO_CHARACTER]
-            start += max(size, 1)
-        return mended
+        mended: list[str] = []  # the library replaces a whole run of bytes if one is no character
+        for are_bytes, run in groupby(tokens, self._bytes.__contains__):
+            texts = list(run)
+            data = bytes(map(self._bytes.__getitem__, texts)) if are_bytes else b""
+            mended += [data.decode(errors=_ONE_BYTE)] if are_bytes else texts
+        return str(self.backend.decoder.decode(mended))
 
     def behaviour(self) -> object:
         """Return the content of tokenizer.json without truncation, padding and added BOS or EOS."""
@@ -93,22 +89,3 @@ def read_json(folder: Path) -> FastTokenizer:
 
     options = {"trust_remote_code": False, "local_files_only": True}
     return FastTokenizer(PreTrainedTokenizerFast.from_pretrained(folder, **options))
-
-
-def _kinds(decoder: dict[str, Any] | None) -> list[str]:
-    """Return the kinds of decoders in a sequence."""
-    if decoder is None:
-        return []
-    inner = decoder.get("decoders") if decoder.get("type") == "Sequence" else None
-    return (
-        [kind for inner_part in inner for kind in _kinds(inner_part)]
-        if inner
-        else [str(decoder.get("type"))]
-    )
-
-
-def _is_character(data: bytes) -> bool:
-    try:
-        return len(data.decode()) == 1
-    except UnicodeDecodeError:
-        return False

@@ -23,13 +23,22 @@ def load_tokenizer(
 ) -> LoadedTokenizer:
     """Load a tokenizer from a folder, or download its files from the hub.
 
-    With `use_fast`, tokenizer.json is read where there is one; otherwise the SentencePiece model.
+    With `use_fast`, tokenizer.json is read where there is one; otherwise the SentencePiece model. One that
+    encodes a sentence to nothing, or does not give it back, is refused.
     """
     name = str(name_or_folder)
     with _one_sentence(name):
         folder = local_folder(name, revision)
         tokenizer = _opened(folder, use_fast)
         tokenizer.name_or_path = name
+        (ids,) = tokenizer.encode([SENTENCE])
+        text = tokenizer.decode(ids)
+    is_lacking = tokenizer.unknown_id in ids  # a small vocabulary may lack some of its characters
+    if not ids or not (is_lacking or _letters(text) == _letters(SENTENCE)):
+        raise SourceError(
+            f"tokenizer {name}: {SENTENCE!r} becomes {ids[:12]}, and that {text[:60]!r}; its vocabulary or "
+            "decoder is missing: copy the tokenizer again"
+        )
     return tokenizer
 
 
@@ -55,21 +64,6 @@ def _opened(folder: Path, use_fast: bool) -> LoadedTokenizer:
     raise SourceError(
         f"tokenizer {folder}: its vocabulary is missing (there is {names}); supply {wanted}"
     )
-
-
-def check_sentence(tokenizer: LoadedTokenizer) -> None:
-    """Raise SourceError for a tokenizer that encodes a sentence to nothing, or does not give it back.
-
-    One with a small vocabulary may lack some of its characters.
-    """
-    (ids,) = tokenizer.encode([SENTENCE])
-    text = tokenizer.decode(ids)
-    is_lacking = tokenizer.unknown_id is not None and tokenizer.unknown_id in ids
-    if not ids or not (is_lacking or _letters(text) == _letters(SENTENCE)):
-        raise SourceError(
-            f"tokenizer {tokenizer.name_or_path}: {SENTENCE!r} becomes {ids[:12]}, and that {text[:60]!r}; "
-            "its vocabulary or decoder is missing: copy the tokenizer again"
-        )
 
 
 def _letters(text: str) -> str:
