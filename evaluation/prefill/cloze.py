@@ -113,29 +113,18 @@ class _Writer:
             self._longest = max(self._longest, len(tokens) + len(rest))
             self._across.update([question.id] * (not ids.meets))
             contexts.setdefault(context, tokens)
-            counted = text if question.counts_space else text.removeprefix(" ")
-            size = {"chars": len(counted), "bytes": len(counted.encode())}
+            measured = text if question.counts_space else text.removeprefix(" ")
+            size = {"chars": len(measured), "bytes": len(measured.encode())}
             place = list(contexts).index(context)
             scored.append({"context": place, "text": text, "tokens": rest, **size})
         count = len(question.pairs)
         asked, alone = scored[:count], scored[count:]
+        read = ([[one["context"], one["tokens"]] for one in part] for part in (asked, alone))
+        key = fingerprint([list(contexts.values()), *read])
         shared = {key: getattr(question, key) for key in ("cluster", "stratum", "gold")}
-        read = [
-            [[candidate["context"], candidate["tokens"]] for candidate in part]
-            for part in (asked, alone)
-        ]
-        document = {
-            "id": question.id,
-            "key": fingerprint([list(contexts.values()), *read]),
-            **shared,
-            "sizes": [
-                [len(candidate["tokens"]), candidate["chars"], candidate["bytes"]]
-                for candidate in asked
-            ],
-            "question": question.question,
-            "row": question.row,
-        }
-        self.documents.append(document)
+        sizes = [[len(one["tokens"]), one["chars"], one["bytes"]] for one in asked]
+        same = {"question": question.question, "row": question.row}
+        self.documents.append({"id": question.id, "key": key, **shared, "sizes": sizes, **same})
         shown = [{"text": text, "tokens": tokens} for text, tokens in contexts.items()]
         lines = {"contexts": shown, "candidates": asked, "unconditional": alone or None}
         return {"id": question.id, **shared, **lines}

@@ -133,27 +133,19 @@ def state_in(meta: Mapping[str, Any]) -> Any:
 
 
 def _install(building: Path, folder: Path) -> None:
-    """Rename an entry into place; move an existing one away unless another process made the same."""
-    meta = read_meta(building)
-    while not _is_renamed(building, folder):
-        if is_current(folder, meta["definition"], lambda _: state_in(meta)):
-            return
-        aside = building.with_suffix(".old.tmp")
+    """Rename an entry into place, and an older one away; the same one by another process stays."""
+    meta, aside = read_meta(building), building.with_suffix(".old.tmp")
+    while not is_current(folder, meta["definition"], lambda _: state_in(meta)):
         with contextlib.suppress(FileNotFoundError):  # another process was faster
             os.rename(folder, aside)
         if aside.is_symlink():  # the entry was a link; its target is not ours to remove
             aside.unlink()
         shutil.rmtree(aside, ignore_errors=True)
-
-
-def _is_renamed(building: Path, folder: Path) -> bool:
-    try:
-        os.rename(building, folder)
-    except OSError:
-        if not os.path.lexists(folder):
-            raise
-        return False
-    return True
+        try:
+            os.rename(building, folder)
+        except OSError:
+            if not os.path.lexists(folder):
+                raise
 
 
 def damaged(path: Path, what: str) -> CacheError:

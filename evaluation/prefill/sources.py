@@ -148,22 +148,15 @@ def provided_state(
 def item_state(item: Item, settings: Config, known: Any) -> list[dict[str, Any]]:
     """Return the state that an item's sources have now; `known` is the stored one."""
     if isinstance(item, ProviderChoices | ProviderTask):
-        read = [
-            record["read"]
-            for record in known or ()
-            if isinstance(record, dict) and "read" in record
-        ]
-        return provided_state(read, settings.mirrors)
+        return provided_state([record["read"] for record in known or ()], settings.mirrors)
     return state_of([*chain(*locate_item(item, settings))])
 
 
 def describe(splits: Sequence[ResolvedSplit], state: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return dataset, revision, commit and state for meta.json; the state is from before they were read."""
-    if state_of(splits) != state:
-        raise SourceError(
-            f"{splits[0]} was changed while it was read; wait until whoever writes it is done, and run the "
-            "same command again"
-        )
+    """Return dataset, revision, commit and state for meta.json.
+
+    The state is from before the splits were read: if they have changed since, the entry is outdated.
+    """
     source = splits[0].source
     read = {"dataset": source.dataset, "revision": source.revision}
     return {**read, "resolved": splits[0].commit, "state": state}

@@ -180,10 +180,7 @@ def reads_row(source: str) -> bool:
 
 
 def values_of(row: DatasetRow) -> dict[str, Any]:
-    """Return what templates can use of a row: its fields, and the whole as `row`.
-
-    The row's own field `row` would stay.
-    """
+    """Return what templates can use of a row: its fields, and all of it as `row`, if no field is."""
     return {ROW: row, **row}
 
 
