@@ -18,13 +18,24 @@ from evaluation.metrics.layout import Layout
 from evaluation.metrics.measures import Questions
 from evaluation.metrics.positions import positions_of
 from evaluation.prefill.caches import QuestionLine
-from evaluation.results.columns import BLOCKS, CANDIDATES, arrow_schema
+from evaluation.results.columns import TEXT, arrow_schema
 from evaluation.results.units import Units, units_of
 from evaluation.settings.tiers import Tier
 from evaluation.store import ScoreStore
 
-CANDIDATE_SCHEMA = arrow_schema(CANDIDATES[1:])  # the first column names the item
-BLOCK_SCHEMA = arrow_schema(BLOCKS[1:])
+CANDIDATE_SCHEMA = arrow_schema(
+    {
+        "item": "string",
+        **dict.fromkeys(("cluster", "stratum"), TEXT),
+        "candidate": "int16",
+        "gold": "bool",
+        **dict.fromkeys(("logprob", "unconditional"), "double"),
+        **dict.fromkeys(("tokens", "chars", "bytes"), "int32"),
+        "is_greedy": "bool",
+        **dict.fromkeys(("question", "row"), TEXT),
+    }
+)
+"""A row for each candidate of a task, a question's rows together."""
 
 
 def stored_rows(

@@ -25,7 +25,6 @@ from evaluation.grading.probes import (
     summarize,
 )
 from evaluation.grading.texts import (
-    BLOCK_SCHEMA,
     block_units,
     candidates,
     question_units,
@@ -81,7 +80,7 @@ def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, An
     for name, of_suite in plan.suite.slices.items():
         item = entry["items"][name]
         rows, scores = stored_rows(store, list(map(str, range(item["blocks"]))), item["rows"])
-        table = pa.Table.from_pylist(rows, BLOCK_SCHEMA)
+        table = pa.Table.from_pylist(rows)
         units[name] = block_units(tier, table, item["data_checksum"])
         spent += scores
         slices[name] = {

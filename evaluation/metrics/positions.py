@@ -9,14 +9,12 @@ The first token of a block or document follows nothing and is not scored.
 """
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from evaluation.metrics.variance import Floats
-
-if TYPE_CHECKING:  # takes a while to import
-    import pyarrow as pa
 
 FIRST = 256
 """Positions of the first bin."""
@@ -47,7 +45,7 @@ def bin_starts(length: int) -> list[int]:
     return [0, *(FIRST << power for power in range(doublings))]
 
 
-def positions_of(table: "pa.Table") -> Positions | None:
+def positions_of(table: pa.Table) -> Positions | None:
     """Return the columns by position of a table of blocks; None where it was stored without them."""
     if any(name not in table.column_names or table[name].null_count for name in (NATS, TOKENS)):
         return None

@@ -125,7 +125,7 @@ def _table(plan: StagePlan, problems: list[str]) -> pd.DataFrame:
             rows = [*read_rows(path), *read_rows(path, by_position=True)]
     except ResultsError as error:
         problems.append(str(error))
-    return pd.DataFrame(rows, columns=[column.name for column in TABLE_COLUMNS])
+    return pd.DataFrame(rows, columns=[*TABLE_COLUMNS])
 
 
 def _missing(plan: StagePlan, frame: pd.DataFrame) -> Iterator[str]:

@@ -14,7 +14,7 @@ from evaluation.results.table import SUMMARY, TABLE_COLUMNS
 from evaluation.settings.steps import results_folder
 from evaluation.settings.tiers import TIERS, TierName
 
-_WHOLE = {column.name: "Int64" for column in TABLE_COLUMNS if column.type.startswith("int")}
+_WHOLE = {name: "Int64" for name, kind in TABLE_COLUMNS.items() if kind.startswith("int")}
 """Columns of whole numbers, which stay whole where some are missing."""
 
 

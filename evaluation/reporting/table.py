@@ -16,7 +16,7 @@ from evaluation.results.table import TABLE_COLUMNS, TableRows
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
-_NAMES = tuple(column.name for column in TABLE_COLUMNS)
+_NAMES = tuple(TABLE_COLUMNS)
 
 
 def stage_rows(stage: StageResults, plans: Mapping[str, StagePlan]) -> TableRows:

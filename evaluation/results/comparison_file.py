@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-from evaluation.results.columns import columns_of
 from evaluation.results.deltas_file import DeltaColumns
 from evaluation.results.files import FileModel, StageFile
 from evaluation.settings.runs import By
@@ -102,8 +101,8 @@ class Comparison(StageFile):
     comparisons: tuple[RunComparison, ...]
 
 
-COMPARISON_COLUMNS = columns_of(
-    ComparisonRow,
+COMPARISON_COLUMNS = (
     "run_a run_b stage_a stage_b step_a step_b tokens_a tokens_b tier item group metric value_a "
-    "value_b delta low high low_all high_all",
-)
+    "value_b delta low high low_all high_all p p_holm mde n clusters higher_is_better primary flag "
+    "method note"
+).split()

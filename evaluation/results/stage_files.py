@@ -7,7 +7,6 @@
 from collections.abc import Collection
 from typing import ClassVar
 
-from evaluation.results.columns import columns_of
 from evaluation.results.deltas_file import Change, ObjectiveVerdict, StepVerdict
 from evaluation.results.files import FileModel, StageFile
 from evaluation.settings import protocol
@@ -116,6 +115,3 @@ class TaskQuality(StageFile):
     alpha: float
     power: float
     rows: tuple[QualityRow, ...]
-
-
-QUALITY_COLUMNS = columns_of(QualityRow)

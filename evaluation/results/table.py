@@ -8,45 +8,44 @@ positions, in rows about these alone.
 from pathlib import Path
 from typing import Any
 
-from evaluation.results.columns import Column, read_table, write_csv
+import pyarrow as pa
+
+from evaluation.files import write_parquet
+from evaluation.results.columns import (
+    NUMBER,
+    TEXT,
+    Columns,
+    arrow_schema,
+    read_table,
+    write_csv,
+)
 from evaluation.results.files import RUN_AGAIN, unusable
 from evaluation.settings.tiers import TIERS
 
 SUMMARY = "summary.parquet"
 SUMMARY_TABLE = "summary.csv"
 
-TABLE_COLUMNS = (
-    Column("stage", "string"),
-    Column("checkpoint", "string"),
-    Column("step", "int64", nullable=True),
-    Column("role", "string"),
-    Column("tokens", "int64", nullable=True),
-    Column("tokens_before", "int64", nullable=True),
-    Column("tier", "string"),
-    Column("item", "string"),
-    Column("group", "string", nullable=True),
-    Column("metric", "string"),
-    Column("unit", "string"),
-    Column("higher_is_better", "bool"),
-    Column("primary", "bool"),
-    Column("value", "double"),
-    Column("low", "double", nullable=True),
-    Column("high", "double", nullable=True),
-    Column("n", "int64"),
-    Column("chance", "double", nullable=True),
-    Column("against", "string", nullable=True),
-    Column("delta", "double", nullable=True),
-    Column("delta_low", "double", nullable=True),
-    Column("delta_high", "double", nullable=True),
-    Column("p", "double", nullable=True),
-    Column("p_holm", "double", nullable=True),
-    Column("mde", "double", nullable=True),
-    Column("flag", "string", nullable=True),
-    Column("verdict", "string", nullable=True),
-    Column("position", "int64", nullable=True),
-    Column("deleted", "bool"),
-    Column("note", "string", nullable=True),
-)
+TABLE_COLUMNS: Columns = {
+    "stage": "string",
+    "checkpoint": "string",
+    "step": "int64?",
+    "role": "string",
+    **dict.fromkeys(("tokens", "tokens_before"), "int64?"),
+    **dict.fromkeys(("tier", "item"), "string"),
+    "group": TEXT,
+    **dict.fromkeys(("metric", "unit"), "string"),
+    **dict.fromkeys(("higher_is_better", "primary"), "bool"),
+    "value": "double",
+    **dict.fromkeys(("low", "high"), NUMBER),
+    "n": "int64",
+    "chance": NUMBER,
+    "against": TEXT,
+    **dict.fromkeys(("delta", "delta_low", "delta_high", "p", "p_holm", "mde"), NUMBER),
+    **dict.fromkeys(("flag", "verdict"), TEXT),
+    "position": "int64?",
+    "deleted": "bool",
+    "note": TEXT,
+}
 
 TableRows = list[dict[str, Any]]
 """Rows of a long table, values by column."""
@@ -63,11 +62,6 @@ def read_rows(path: Path, *, by_position: bool = False) -> TableRows:
 
 def write_rows(folder: Path, rows: TableRows) -> None:
     """Write a stage's table in both forms."""
-    import pyarrow as pa
-
-    from evaluation.files import write_parquet
-    from evaluation.results.columns import arrow_schema
-
     write_csv(folder / SUMMARY_TABLE, TABLE_COLUMNS, rows)
     table = pa.Table.from_pylist(rows, schema=arrow_schema(TABLE_COLUMNS))
     write_parquet(folder / SUMMARY, table)

@@ -8,37 +8,28 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from evaluation.metrics.layout import Layout, Names
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
 from evaluation.metrics.ratios import Ratio, ratio_of
 from evaluation.metrics.variance import Floats
-from evaluation.results.columns import Column, arrow_schema, read_table
+from evaluation.results.columns import NUMBER, TEXT, Columns, arrow_schema, read_table
 from evaluation.results.files import COLLECT_AGAIN, unusable
 from evaluation.settings.tiers import Tier
-
-if TYPE_CHECKING:  # takes a while to import
-    import pyarrow as pa
 
 SOURCES = ("question", "row")
 """Columns of names of what a unit asks; units that share one in a column are not independent."""
 
-_ABOUT = (
-    Column("item", "string", nullable=True),
-    Column("unit", "string"),
-    Column("question", "string", nullable=True),
-    Column("row", "string", nullable=True),
-    Column("cluster", "string", nullable=True),
-    Column("stratum", "string", nullable=True),
-    Column("strata", "string", nullable=True),
-)
-_POSITIONS = (
-    Column(NATS, "double[]", nullable=True),
-    Column(TOKENS, "double[]", nullable=True),
-)
+_ABOUT: Columns = {
+    "item": TEXT,
+    "unit": "string",
+    **dict.fromkeys((*SOURCES, "cluster", "stratum", "strata"), TEXT),
+}
+_POSITIONS: Columns = dict.fromkeys((NATS, TOKENS), "double[]?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,33 +79,29 @@ def units_of(
     return Units(ids=ids, layout=layout, measured=measured, sums=sums, **more)
 
 
-def _columns(tier: Tier) -> tuple[Column, ...]:
+def _columns(tier: Tier) -> Columns:
     """Return the columns of a tier's table of units; variants of the headline have further ones."""
     means = [metric.name for metric in tier.metrics if not metric.numerator]
-    positions = _POSITIONS if tier.kind == "nats" else ()
-    return (*_ABOUT, *positions, *map(_number, (*tier.summed, *means)))
+    positions = _POSITIONS if tier.kind == "nats" else {}
+    return {**_ABOUT, **positions, **dict.fromkeys((*tier.summed, *means), NUMBER)}
 
 
-def _number(name: str) -> Column:
-    return Column(name, "double", nullable=True)
-
-
-def units_table(tier: Tier, units: ByItem) -> "pa.Table":
+def units_table(tier: Tier, units: ByItem) -> pa.Table:
     """Return the table of a tier's units."""
-    import pyarrow as pa
-
-    columns = {column.name: column for column in _columns(tier)}
     parts = [_cells(item, of_item) for item, of_item in units.items()]
-    for name in (name for part in parts for name in part):
-        columns.setdefault(name, _number(name))
-    schema, tables = arrow_schema([*columns.values()]), list[pa.Table]()
-    for part in parts:
-        size = len(part["unit"])
-        arrays = [
-            pa.array(part.get(kind.name, [None] * size), kind.type, from_pandas=True)
-            for kind in schema
-        ]
-        tables.append(pa.Table.from_arrays(arrays, schema=schema))
+    names = dict.fromkeys(name for part in parts for name in part)
+    columns = dict(_columns(tier))
+    schema = arrow_schema(columns | {name: NUMBER for name in names if name not in columns})
+    tables = [
+        pa.Table.from_arrays(
+            [
+                pa.array(part.get(one.name, [None] * len(part["unit"])), one.type, from_pandas=True)
+                for one in schema
+            ],
+            schema=schema,
+        )
+        for part in parts
+    ]
     return pa.concat_tables(tables)
 
 
@@ -158,14 +145,12 @@ def read_units(tier: Tier, path: Path, length: int) -> dict[str | None, Units]:
     }
 
 
-def _column(table: "pa.Table", name: str) -> "pa.ChunkedArray":
-    import pyarrow as pa
-
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
     is_there = name in table.column_names
     return table[name] if is_there else pa.chunked_array([pa.nulls(table.num_rows, pa.string())])
 
 
-def _item_units(tier: Tier, rows: "pa.Table", name: str | None, path: Path, length: int) -> Units:
+def _item_units(tier: Tier, rows: pa.Table, name: str | None, path: Path, length: int) -> Units:
     ids = rows["unit"].to_pylist()
     if len({*ids}) < len(ids):
         raise unusable(path, f"a unit of {name!r} appears twice")
@@ -190,10 +175,10 @@ def _item_units(tier: Tier, rows: "pa.Table", name: str | None, path: Path, leng
     return units
 
 
-_NO_NUMBERS = {column.name for column in (*_ABOUT, *_POSITIONS)}
+_NO_NUMBERS = {*_ABOUT, *_POSITIONS}
 
 
-def _names(rows: "pa.Table", column: str) -> Names:
+def _names(rows: pa.Table, column: str) -> Names:
     found = _column(rows, column)
     return None if found.null_count else found.to_pylist()
 

@@ -9,7 +9,6 @@ import torch
 
 from evaluation.metrics.positions import FIRST
 from evaluation.prefill.caches import SliceCache
-from evaluation.results.columns import BLOCKS, arrow_schema
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.tries import Ints
 from evaluation.scoring.loop import Part, Planned, ScoredItem, Wanted, in_parts
@@ -18,7 +17,17 @@ from evaluation.settings.sources import Attention
 from evaluation.settings.tiers import TIERS
 from evaluation.store import Rows
 
-SCHEMA = arrow_schema(BLOCKS[1:])  # the first one names the item
+SCHEMA = pa.schema(
+    [
+        ("block", pa.int32()),
+        ("nats", pa.float64()),
+        ("tokens", pa.int32()),
+        ("bytes", pa.int64()),
+        ("nats_by_position", pa.list_(pa.float64())),
+        ("tokens_by_position", pa.list_(pa.int32())),
+    ]
+)
+"""A row for each block."""
 
 
 def plan_slices(job: Job, slices: Mapping[str, SliceCache]) -> Planned:

@@ -102,7 +102,7 @@ def write(plan: StagePlan, flags: dict[int, tuple[str, str]], verdict: str, advi
     rows = []
     for step, pair in flags.items():
         for item, flag in zip(("overall", "web"), pair, strict=True):
-            row: dict[str, Any] = dict.fromkeys(column.name for column in TABLE_COLUMNS)
+            row: dict[str, Any] = dict.fromkeys(TABLE_COLUMNS)
             row |= {
                 "stage": "stage4",
                 "checkpoint": str(step),

@@ -32,7 +32,7 @@ def names(reported: dict[str, StagePlan]) -> Iterator[dict[str, Any]]:
 
 def test_it_gives_what_it_says(names: dict[str, Any]) -> None:
     steps = names["steps"]
-    assert list(names["table"].columns) == [column.name for column in TABLE_COLUMNS]
+    assert list(names["table"].columns) == [*TABLE_COLUMNS]
     assert list(names["accuracy"].columns) == list(STEPS)
     assert set(names["accuracy"].index) == {"quiz", "exam", "overall"}
     assert set(names["every"]["stage"]) == {"first", "second"}

@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
-from evaluation.results.stage_files import QUALITY_COLUMNS, TaskQuality
+from evaluation.results.stage_files import QualityRow, TaskQuality
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edited, make_plans, write_side, write_stage_of
@@ -52,7 +52,7 @@ def test_the_table_has_the_same_rows(plan: StagePlan) -> None:
     write_report(plan)
     quality = TaskQuality.read(plan.results / "task_quality.json")
     table = rows_of(plan.results / "task_quality.csv")
-    assert list(table[0]) == [column.name for column in QUALITY_COLUMNS]
+    assert list(table[0]) == [*QualityRow.model_fields]
     assert len(table) == len(quality.rows)
 
 

@@ -7,18 +7,18 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from evaluation.bridge.delta import OVERALL, Delta, is_mean
+from tabulate import tabulate
+
+from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.bridge.deltas import compare
-from evaluation.errors import BridgeError
-from evaluation.reporting.tables.values import Value, values_of
-from evaluation.reporting.terminal import as_table
-from evaluation.results.escaping import csv_cell, latex
-from evaluation.results.read import read_folder
-from evaluation.settings.metric import Metric
+from evaluation.errors import BridgeError, printable
+from evaluation.reporting.tables.values import values_of
+from evaluation.results.columns import csv_cell
+from evaluation.results.read import Results, read_folder
 from evaluation.settings.tiers import TIERS, TierName
 
 Format = Literal["text", "csv", "latex"]
@@ -30,7 +30,8 @@ LEGEND = (
     "the two); a value without an interval has too few items for one"
 )
 ARROWS = {"better": "▲", "worse": "▼"}
-_LATEX = {"▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$", "–": "--"}
+_LATEX = {" ▲": r"$^{\blacktriangle}$", " ▼": r"$^{\blacktriangledown}$", "–": "--"}
+"""In LaTeX, where arrows need the package amssymb."""
 
 
 class Cell(NamedTuple):
@@ -43,145 +44,100 @@ class Cell(NamedTuple):
 
 
 Columns = Mapping[str, Mapping[Key, Cell]]
-"""Headline values by label of the checkpoint."""
-
-
-def _cells(values: Sequence[Value], flags: Mapping[Key, str | None]) -> dict[Key, Cell]:
-    """Return a value for each item: overall values first, then means of groups, then the others."""
-    metrics: dict[tuple[TierName, str], set[str]] = {}
-    for value in values:
-        metrics.setdefault((value.tier, value.item), set()).add(value.metric)
-    shown = {key: TIERS[key[0]].shown_of(names) for key, names in metrics.items()}
-    own = [v for v in values if v.metric == shown[v.tier, v.item]]
-    own.sort(key=lambda v: (v.item != OVERALL, not is_mean(v.tier, v.item)))
-    return {_key(v): Cell(v.value, v.low, v.high, flags.get(_key(v))) for v in own}
-
-
-def _key(row: Value | Delta) -> Key:
-    """Return tier, item and metric of a value, or of a delta of one."""
-    return row.tier, row.item, row.metric.removeprefix("delta_")
+"""Values by label of the checkpoint."""
 
 
 def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[Columns, list[str]]:
-    """Return a column for each folder; flags are of the tests against the folder before.
+    """Return a column for each folder of results, and a sentence for each pair that is not tested.
 
     Args:
-        folders: Folders of results by the labels of their columns, in order.
-
-    Returns:
-        The columns, and a sentence for each pair of neighbours that is not tested.
-
-    Raises:
-        ResultsError: A folder has no results, or damaged ones.
+        folders: Folders by the labels of their columns; flags are of the tests against the one before.
     """
     sides = {label: read_folder(folder) for label, folder in folders.items()}
-    flags: dict[str, dict[Key, str | None]] = {}
-    notes = []
+    flags, notes = dict[str, dict[Key, str | None]](), list[str]()
     for before, label in pairwise(sides):
         ours, theirs = sides[label], sides[before]
         shared = {name: tier for name, tier in ours.tiers.items() if name in theirs.tiers}
         try:
             deltas = compare(replace(ours, tiers=shared), theirs) if shared else ()
-            flags[label] = {_key(delta): delta.flag for delta in deltas}
         except BridgeError as error:
             notes.append(f"{label} is not tested against {before}: {error}")
-    columns = {
-        label: _cells(values_of(side), flags.get(label, {})) for label, side in sides.items()
+            continue
+        flags[label] = {(d.tier, d.item, d.metric.removeprefix("delta_")): d.flag for d in deltas}
+    return {label: _cells(side, flags.get(label, {})) for label, side in sides.items()}, notes
+
+
+def _cells(side: Results, flags: Mapping[Key, str | None]) -> dict[Key, Cell]:
+    """Return a value for each item: overall values first, then means of groups, then the others."""
+    metrics: dict[tuple[TierName, str], set[str]] = {}
+    values = values_of(side)
+    for value in values:
+        metrics.setdefault((value.tier, value.item), set()).add(value.metric)
+    values.sort(key=lambda v: (v.item != OVERALL, not is_mean(v.tier, v.item)))
+    return {
+        (v.tier, v.item, v.metric): Cell(
+            v.value, v.low, v.high, flags.get((v.tier, v.item, v.metric))
+        )
+        for v in values
+        if v.metric == TIERS[v.tier].shown_of(metrics[v.tier, v.item])
     }
-    return columns, notes
 
 
 def columns_in(form: Format, columns: Columns) -> str:
-    """Return columns as a table in one format.
-
-    LaTeX is a `tabular` in the style of booktabs; its arrows need amssymb.
-    """
-    if form == "text":
-        rows = [["", "item", *columns]]
-        for key in _keys(columns):
-            rows.append([_title(key), key[1], *(_cell(cells, key) for cells in columns.values())])
-        return as_table(rows) + "\n"
+    """Return columns as a table in one format; CSV has unrounded numbers in the units of files."""
+    keys = list(dict.fromkeys(key for cells in columns.values() for key in cells))
+    keys.sort(key=lambda key: ([*TIERS].index(key[0]), key[2] != TIERS[key[0]].shown))
     if form == "csv":
-        return _as_csv(columns)
-    return _tabular(columns)
+        out = io.StringIO()
+        heads = [f"{label} {name}" for label in columns for name in Cell._fields]
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([csv_cell(cell) for cell in ("tier", "item", "metric", *heads)])
+        for key in keys:
+            writer.writerow([csv_cell(cell) for cell in (*key, *_plain(columns, key))])
+        return out.getvalue()
+    rows = [
+        [_title(key), key[1], *(_cell(cells, key) for cells in columns.values())] for key in keys
+    ]
+    head, *rest = [[printable(cell) for cell in row] for row in (["", "item", *columns], *rows)]
+    style = {"text": "simple", "latex": "latex_booktabs"}[form]
+    text = str(tabulate(rest, headers=head, tablefmt=style, disable_numparse=True))
+    for char, command in _LATEX.items() if form == "latex" else ():
+        text = text.replace(char, command)
+    return text + "\n"
 
 
 def columns_as_json(
     columns: Columns, folders: Mapping[str, Path], notes: Sequence[str]
 ) -> dict[str, Any]:
     """Return columns as `table --json` prints them, with sentences on pairs that are not tested."""
-    names = ("tier", "item", "metric", "value", "low", "high", "flag")
-    found = [
+    names = ("tier", "item", "metric", *Cell._fields)
+    shown = [
         {
             "label": label,
             "folder": str(folders[label]),
-            "values": [
-                dict(zip(names, (*key, *cell), strict=False)) for key, cell in cells.items()
-            ],
+            "values": [dict(zip(names, (*key, *cell), strict=True)) for key, cell in cells.items()],
         }
         for label, cells in columns.items()
     ]
-    return {"columns": found, "notes": [*notes]}
+    return {"columns": shown, "notes": [*notes]}
 
 
-def _as_csv(columns: Columns) -> str:
-    """Return a table of unrounded numbers, in the units of the result files."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    heads = [f"{label} {name}" for label in columns for name in Cell._fields]
-    writer.writerow(map(csv_cell, ["tier", "item", "metric", *heads]))
-    for key in _keys(columns):
-        own = [cells.get(key) for cells in columns.values()]
-        cells = [getattr(cell, name, None) for cell in own for name in Cell._fields]
-        writer.writerow(map(csv_cell, [*key, *cells]))
-    return out.getvalue()
-
-
-def _keys(columns: Columns) -> list[Key]:
-    found = dict.fromkeys(key for cells in columns.values() for key in cells)
-    order = list(TIERS)
-    return sorted(found, key=lambda key: (order.index(key[0]), key[2] != TIERS[key[0]].shown))
-
-
-def _metric(key: Key) -> Metric:
-    return TIERS[key[0]].metric(key[2])
+def _plain(columns: Columns, key: Key) -> list[object]:
+    empty = [None] * len(Cell._fields)
+    return [number for cells in columns.values() for number in cells.get(key, empty)]
 
 
 def _title(key: Key) -> str:
-    unit = _metric(key).unit
+    unit = TIERS[key[0]].metric(key[2]).unit
     return f"{TIERS[key[0]].title} ({'%' if unit == 'fraction' else unit})"
 
 
 def _cell(cells: Mapping[Key, Cell], key: Key) -> str:
-    cell, metric = cells.get(key), _metric(key)
+    cell, metric = cells.get(key), TIERS[key[0]].metric(key[2])
     if cell is None:
         return "–"
     scale, digits = (100, 1) if metric.unit == "fraction" else (1, metric.digits)
     words = [f"{scale * cell.value:.{digits}f}"]
     if cell.low is not None and cell.high is not None:
         words.append(f"[{scale * cell.low:.{digits}f}, {scale * cell.high:.{digits}f}]")
-    words.append(ARROWS.get(cell.flag or "", ""))
-    return " ".join(filter(None, words))
-
-
-def _tabular(columns: Columns) -> str:
-    """Return rows of escaped cells, a heading above those of each tier and metric."""
-    lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
-    lines.append(" & ".join(["", *map(_escaped, columns)]) + r" \\")
-    for title, keys in groupby(_keys(columns), key=_title):
-        lines.append(r"\midrule")
-        lines.append(rf"\multicolumn{{{1 + len(columns)}}}{{l}}{{{_escaped(title)}}} \\")
-        for key in keys:
-            cells = [
-                _escaped(key[1]),
-                *(_escaped(_cell(column, key)) for column in columns.values()),
-            ]
-            lines.append(" & ".join(cells) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
-
-
-def _escaped(text: str) -> str:
-    text = latex(text)
-    for char, command in _LATEX.items():
-        text = text.replace(f" {char}", command) if char in "▲▼" else text.replace(char, command)
-    return text
+    return " ".join([*words, *filter(None, [ARROWS.get(cell.flag or "")])])

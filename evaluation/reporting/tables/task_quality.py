@@ -19,7 +19,6 @@ from evaluation.results.files import write_model
 from evaluation.results.read import Item, TierResults
 from evaluation.results.stage_files import (
     QUALITY,
-    QUALITY_COLUMNS,
     QUALITY_TABLE,
     QualityRow,
     TaskQuality,
@@ -54,7 +53,7 @@ def write_quality(stage: StageResults) -> TaskQuality:
         rows=tuple(rows),
     )
     folder, cells = stage.plan.results, [row.model_dump() for row in quality.rows]
-    write_csv(folder / QUALITY_TABLE, QUALITY_COLUMNS, cells)
+    write_csv(folder / QUALITY_TABLE, QualityRow.model_fields, cells)
     write_model(folder / QUALITY, TaskQuality, quality.model_dump(mode="json"))
     return quality
 
