@@ -28,18 +28,20 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _report(options: argparse.Namespace) -> int:
     """Make the reports; return RECORDED if some checkpoints or runs cannot be compared."""
+    from evaluation.flow.job_logs import failures
     from evaluation.flow.targets import check_results
     from evaluation.reporting.report import report_run, report_stage
 
     plans, failed = plans_with_known_steps(options), list[str]()
+    jobs = {name: failures(plan) for name, plan in plans.items()}
     for plan in chosen_plans(options, plans).values():
         if not steps_so_far(plan) and options.stage is None:
             continue
         check_results(plan, plans)
-        failed += [f"{plan.name} {line}" for line in report_stage(plan, plans)]
+        failed += [f"{plan.name} {line}" for line in report_stage(plan, plans, jobs[plan.name])]
         print(plan.results)
     if options.stage is None:
-        failed += report_run(plans)
+        failed += report_run(plans, jobs)
         print(next(iter(plans.values())).config.results)
     return _reported(failed)
 

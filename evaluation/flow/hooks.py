@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evaluation.errors import EvaluationError
+from evaluation.flow.job_logs import failures, last_error
 from evaluation.flow.lock import ResultsLock
 from evaluation.flow.run import PlannedRun
 from evaluation.flow.slurm import end_orphans, watch_stuck_jobs
 from evaluation.flow.targets import COLLECT, SCORE, Plans, check_results
 from evaluation.records import recorded_error
-from evaluation.results.job_logs import last_error
 from evaluation.settings.plan import StagePlan
 
 
@@ -61,12 +61,13 @@ def end(run: PlannedRun, *, failed: bool) -> None:
 def _report(run: PlannedRun) -> None:
     from evaluation.reporting.report import report_run, report_stage
 
+    jobs = {name: failures(plan) for name, plan in run.plans.items()}
     for plan in run.plans.values():
         with contextlib.suppress(EvaluationError, OSError):  # what failed is told below
             check_results(plan, run.plans)
-            report_stage(plan, run.plans)
+            report_stage(plan, run.plans, jobs[plan.name])
     with contextlib.suppress(EvaluationError, OSError):
-        report_run(run.plans)
+        report_run(run.plans, jobs)
 
 
 def _is_shown(run: PlannedRun, plan: StagePlan, began: float) -> bool:

@@ -6,10 +6,10 @@ from typing import Any
 from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.errors import EvaluationError, ResultsError
+from evaluation.flow.job_logs import checkpoint_logs, is_running, last_error, latest_log
 from evaluation.flow.targets import COLLECT, SCORE, Plans, Targets
 from evaluation.records import records_of
 from evaluation.reporting.terminal import as_table
-from evaluation.results.job_logs import checkpoint_logs, is_running, last_error, latest_log
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.plan import StagePlan
 

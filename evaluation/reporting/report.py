@@ -8,10 +8,11 @@ Only files whose content changes are written. What failed or is missing is named
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.write import write_deltas, write_stage
-from evaluation.checkpoints.subjects import stage_steps, steps_so_far
+from evaluation.checkpoints.subjects import stage_steps
 from evaluation.errors import EvaluationError
 from evaluation.files import write_text
 from evaluation.reporting.comparison import write_configured
@@ -24,7 +25,6 @@ from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_FILES, Comparison
 from evaluation.results.deltas_file import DELTAS
-from evaluation.results.job_logs import failures
 from evaluation.results.stage_files import BRIDGE_FILES, OVERVIEW, PAGE
 from evaluation.results.table import write_rows
 from evaluation.results.tier_files import tiers_in
@@ -35,8 +35,11 @@ from evaluation.settings.tiers import TIERS
 Plans = Mapping[str, StagePlan]
 
 
-def report_stage(plan: StagePlan, plans: Plans) -> list[str]:
+def report_stage(plan: StagePlan, plans: Plans, jobs: Sequence[str] = ()) -> list[str]:
     """Make what shows a stage; return a sentence for each step that cannot be compared with the bridge.
+
+    Args:
+        jobs: Sentences on jobs that failed.
 
     Raises:
         CheckpointError: The stage has no checkpoint.
@@ -51,7 +54,7 @@ def report_stage(plan: StagePlan, plans: Plans) -> list[str]:
     stage = read_stage(plan, steps)
     write_rows(plan.results, stage_rows(stage, plans))
     write_quality(stage)
-    judged = judged_stage(plan, plans, [*failures(plan, steps), *failed, *stage.damaged])
+    judged = judged_stage(plan, plans, [*jobs, *failed, *stage.damaged])
     moved = moves(plan, judged.frame)
     write_text(plan.results / PAGE, stage_page(judged, moved))
     write_figures(judged, moved)
@@ -75,17 +78,18 @@ def _compare(plan: StagePlan, steps: Sequence[int]) -> tuple[list[int], list[str
     return compared, failed
 
 
-def report_run(plans: Plans) -> list[str]:
-    """Make what shows all stages; return a sentence for each configured run that cannot be compared."""
+def report_run(plans: Plans, jobs: Mapping[str, Sequence[str]] = MappingProxyType({})) -> list[str]:
+    """Make what shows all stages; return a sentence for each configured run that cannot be compared.
+
+    Args:
+        jobs: Sentences on jobs that failed, by stage.
+    """
     config, failed = next(iter(plans.values())).config, list[str]()
     if config.runs:
         failed = write_configured(plans)[1]
     else:
         _remove([Path(config.results) / name for name in COMPARISON_FILES])
-    stages = {
-        name: judged_stage(plan, plans, failures(plan, steps_so_far(plan)))
-        for name, plan in plans.items()
-    }
+    stages = {name: judged_stage(plan, plans, jobs.get(name, ())) for name, plan in plans.items()}
     write_text(Path(config.results) / PAGE, front_page(stages, _on_runs(config)))
     write_text(Path(config.results) / OVERVIEW, overview(stages))
     return failed

@@ -4,9 +4,9 @@ Jobs run on any node and share nothing but files, so their logs are the only sou
 """
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
+from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.records import recorded_error
 from evaluation.settings.plan import StagePlan
 
@@ -29,20 +29,18 @@ def checkpoint_logs(plan: StagePlan, step: int | None) -> list[Path]:
     return [log for log in (own, *batches, *collects) if log.is_file()]
 
 
-def failures(plan: StagePlan, steps: Sequence[int]) -> list[str]:
+def failures(plan: StagePlan) -> list[str]:
     """Return a sentence on each job of a stage that failed, the check before the jobs first."""
-    found = [
-        f"check: {error} ({plan.check_log})" for error in [last_error(plan.check_log)] if error
-    ]
-    places: list[int | None] = [*steps, *([None] if plan.stage.bridge else [])]
-    for step in places:
+    error = last_error(plan.check_log)
+    sentences = [f"check: {error} ({plan.check_log})"] if error else []
+    for step in (*steps_so_far(plan), *([None] if plan.stage.bridge else [])):
         folder = plan.bridge_folder if step is None else plan.step_folder(step)
         error = recorded_error(folder, "score", "collect")
         if logs := checkpoint_logs(plan, step):
             log = latest_log(*logs)
             if error := error or last_error(log):
-                found.append(f"{plan.label(step)}: {error} ({log})")
-    return found
+                sentences.append(f"{plan.label(step)}: {error} ({log})")
+    return sentences
 
 
 def latest_log(*logs: Path) -> Path:
