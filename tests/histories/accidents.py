@@ -97,12 +97,12 @@ def touched(folder: Path, number: int) -> str | None:
     return f"touch {found[number % len(found)].relative_to(folder)}"
 
 
-TIMES = {"past": -10 * 365 * 86400.0, "now": 0.0, "future": 86400.0}
-"""Seconds from now."""
+TIMES = {"past": -10 * 365 * 86400.0, "now": 0.0}
+"""Seconds from now; Snakemake itself refuses records from the future, naming the file."""
 
 
 def all_times(folder: Path, root: str, when: str) -> str | None:
-    """All files get one time, as in an image or from `touch` against a purge; or that of a wrong clock."""
+    """All files get one time, as in an image or from `touch` against a purge."""
     files = [path for path in (folder / root).rglob("*") if path.is_file()]
     moment = time.time() + TIMES[when]
     for path in files:

@@ -10,10 +10,8 @@ from tests.histories.registry import edit
 VARIANTS = (0, 1, 2, 3, 4)
 """As it was; rows in another order; all rows other; a row more; one row corrected."""
 
-NOTICED = ("in place", "renamed")
+HOW = ("in place", "renamed")
 """Data are current by name, size and time, so an edit that keeps all three is not noticed."""
-
-HOW = ("in place, time kept", "renamed, time kept", *NOTICED)
 
 
 def _corrections(model: Model) -> Iterable[tuple[Any, ...]]:
@@ -21,7 +19,7 @@ def _corrections(model: Model) -> Iterable[tuple[Any, ...]]:
         for path, file in model.behind(dataset).items():
             for variant in VARIANTS:
                 if variant != file.variant:
-                    yield from ((path, variant, how) for how in NOTICED)
+                    yield from ((path, variant, how) for how in HOW)
 
 
 @edit(_corrections)
@@ -31,8 +29,7 @@ def data_corrected(model: Model, path: str, variant: int, how: str) -> None:
 
 
 def _rewritten(model: Model, file: File, how: str, variant: int) -> File:
-    written = file.written if how.endswith("kept") else model.now()
-    return File(variant, written, file.number + how.startswith("renamed"))
+    return File(variant, model.now(), file.number + how.startswith("renamed"))
 
 
 @edit(lambda model: [(dataset,) for dataset in model.config["mirrors"]])

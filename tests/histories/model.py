@@ -174,7 +174,7 @@ class Model:
 
     def _named(self, key: str) -> bool:
         """Whether a key names its checkpoints one by one."""
-        _, stage, kind = key.split(".")
+        stage, _, kind = key.removeprefix("stages.").rpartition(".")
         return kind == "bridge" or isinstance(self.stages[stage]["steps"], list)
 
     def quiet(self) -> set[str]:
