@@ -199,7 +199,7 @@ def mean(parts: Mapping[str, Estimate], weights: Mapping[str, float] | None = No
     """Return the weighted mean of estimates, equally if not given; without interval if a part has none."""
     weights = weights or dict.fromkeys(parts, 1 / len(parts))
     estimates = [*parts.values()]
-    if len(estimates) == 1:
+    if len(estimates) == 1 and set(weights.values()) == {1.0}:
         return replace(estimates[0], parts=parts, weights=weights)
     shares = [weights[name] for name in parts]
     value = math.fsum(w * term.value for w, term in zip(shares, estimates, strict=True))
@@ -214,7 +214,8 @@ def mean(parts: Mapping[str, Estimate], weights: Mapping[str, float] | None = No
     limits = {term.limit for term in estimates}
     whole = Estimate(value=value, n=n, units=units, method=f"mean of {len(parts)}", df=df)
     whole = replace(whole, se=math.sqrt(variance), third=third, parts=parts, weights=weights)
-    return at_alpha(replace(whole, limit=limits.pop() if len(limits) == 1 else math.inf), ALPHA)
+    limit = limits.pop() * max(1.0, math.fsum(shares)) if len(limits) == 1 else math.inf
+    return at_alpha(replace(whole, limit=limit), ALPHA)
 
 
 def _of_parts(estimates: Sequence[Estimate], shares: Sequence[float]) -> tuple[float, float, float]:

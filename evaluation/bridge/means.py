@@ -25,8 +25,11 @@ def means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
     ):
         own = {row.item: row for row in rows if row.metric == f"delta_{metric.name}"}
         count = len(pair.ours.items) if metric.numerator else sum(metric.name in k for k in kinds)
-        for name, weights in weights_of_means(own, count, pair.groups):
-            whole = _mean([own[leaf] for leaf in weights], name, weights)
+        wholes_of = weights_of_means(
+            own, count, pair.groups, pair.offsets, is_accuracy=tier.is_accuracy(metric)
+        )
+        for name, weights, offset in wholes_of:
+            whole = _mean([own[leaf] for leaf in weights], name, weights, offset)
             base = wholes.get((tier.base_of(metric).name, name))
             if metric.link == "exp" and base is not None:
                 values = [metric.linked(x) or math.inf for x in (base.value, base.bridge_value)]
@@ -36,7 +39,12 @@ def means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
             yield whole
 
 
-def _mean(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
+def _mean(
+    rows: Sequence[Delta],
+    item: str,
+    weights: Mapping[str, float] | None = None,
+    offset: float = 0.0,
+) -> Delta:
     """Return the mean of one metric over items, which is not primary; without weights all weigh the same."""
     weights = weights or {row.item: 1 / len(rows) for row in rows}
     is_secondary = any(row.is_secondary for row in rows)  # or another metric decides on these items
@@ -46,8 +54,8 @@ def _mean(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None 
         rows[0],
         item=item,
         group=None,
-        value=math.fsum(weights[row.item] * row.value for row in rows),
-        bridge_value=math.fsum(weights[row.item] * row.bridge_value for row in rows),
+        value=math.fsum(weights[row.item] * row.value for row in rows) - offset,
+        bridge_value=math.fsum(weights[row.item] * row.bridge_value for row in rows) - offset,
         estimate=mean({row.item: row.estimate for row in rows}, weights),
         primary=False,
         is_secondary=is_secondary,
@@ -57,14 +65,22 @@ def _mean(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None 
 
 
 def weights_of_means(
-    items: Collection[str], count: int, groups: Mapping[str, Mapping[str, float]]
-) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Yield the name of each mean over all items or a group, and the weight of each of its items."""
+    items: Collection[str],
+    count: int,
+    groups: Mapping[str, Mapping[str, float]],
+    offsets: Mapping[str, float],
+    *,
+    is_accuracy: bool,
+) -> Iterator[tuple[str, Mapping[str, float], float]]:
+    """Yield each mean over all items or a group: its name, its items' weights, and what is subtracted.
+
+    Centered groups, which have `offsets`, have a mean of accuracies alone.
+    """
     if 0 < len(items) == count:
-        yield OVERALL, dict.fromkeys(items, 1 / len(items))
+        yield OVERALL, dict.fromkeys(items, 1 / len(items)), 0.0
     for name, weights in groups.items():
-        if weights.keys() <= set(items):
-            yield group_item(name), weights
+        if weights.keys() <= set(items) and (is_accuracy or name not in offsets):
+            yield group_item(name), weights, offsets.get(name, 0.0)
 
 
 def decisive_deltas(

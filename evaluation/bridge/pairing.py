@@ -29,6 +29,11 @@ class Pair(NamedTuple):
         return {name: own for name, own in ours.items() if theirs.get(name) == own}
 
     @property
+    def offsets(self) -> Mapping[str, float]:
+        """What is subtracted from the weighted sum of each centered group."""
+        return self.ours.file.offsets
+
+    @property
     def both(self) -> Iterator[tuple[str, Item, Item]]:
         """Name, our side and the other side of each item that both have."""
         mine, others = self.ours.items, self.theirs.items

@@ -21,7 +21,7 @@ from evaluation.records import Made, Record
 from evaluation.results.read import read_tier
 from evaluation.results.units import units_table
 from evaluation.scoring.external import command_name
-from evaluation.settings.groups import group_weights
+from evaluation.settings.groups import centered_weights, group_weights
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore
 
@@ -167,9 +167,9 @@ def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return each item's weight in the suite's groups; empty without groups.
+    """Return each item's weight in the suite's groups, and what is subtracted; empty without groups.
 
-    Raises ScoringError where a group weighs by questions and the file does not have their number.
+    Raises ScoringError where the file lacks the numbers of questions, or the chances, of a group's items.
     """
     every = subject.plan.suite.groups
     groups = subject.plan.suite.tier_groups(name)
@@ -181,11 +181,20 @@ def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str
     }
     questions = {item: count for item, count in counts.items() if count}
     try:
-        return {"groups": {group: group_weights(group, every, questions) for group in groups}}
+        weights = {group: group_weights(group, every, questions) for group in groups}
     except KeyError as lacking:
         raise ScoringError(
             f"a group weighs by questions, and {name} has no `items` of {lacking}; set `weigh: leaves`"
         ) from None
+    chances = {item: entry.get("chance") for item, entry in content[TIERS[name].section].items()}
+    offsets = dict[str, float]()
+    for group in (group for group, one in groups.items() if one.centered):
+        if without := [item for item in weights[group] if chances[item] is None]:
+            raise ScoringError(
+                f"groups.{group}: it is centered, and {name} has no `chance` of {without[0]}; write it"
+            )
+        weights[group], offsets[group] = centered_weights(weights[group], chances)
+    return {"groups": weights, "offsets": offsets}
 
 
 def _remove_others(subject: Subject, files: list[Path]) -> None:

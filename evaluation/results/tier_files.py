@@ -135,6 +135,8 @@ class TierFile(FileModel):
     packages: dict[str, tuple[str, ...]] = {}
     dtype: str | None = None
     groups: dict[str, dict[str, float]] = {}
+    offsets: dict[str, float] = {}
+    """What is subtracted from a centered group's weighted sum of accuracies."""
     data_checksum: Any = None
 
     @property

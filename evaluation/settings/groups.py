@@ -1,5 +1,6 @@
 """Groups of slices or tasks: weighted means of members, which may be groups, too."""
 
+import math
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Literal
@@ -24,6 +25,10 @@ class Group(Settings):
         description="`members`: each member counts once, a group by its own mean; `leaves`: each slice or "
         "task counts once, even if several groups have it; `questions`: each slice or task weighs its "
         "number of questions, prompts or blocks.",
+    )
+    centered: bool = Field(
+        False,
+        description="A mean of centred accuracies, (accuracy - chance) / (1 - chance), as DCLM's CORE.",
     )
 
 
@@ -55,6 +60,14 @@ def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> di
     return weights
 
 
+def centered_weights(
+    weights: Mapping[str, float], chances: Mapping[str, float]
+) -> tuple[dict[str, float], float]:
+    """Return weights of accuracies whose sum less the returned offset is a mean of centred ones."""
+    centered = {item: weight / (1 - chances[item]) for item, weight in weights.items()}
+    return centered, math.fsum(weight * chances[item] for item, weight in centered.items())
+
+
 def _of_its_tier(group: Group, groups: Groups) -> Groups:
     """Return the groups of its tier; one of another tier may be named like one of its items."""
     return {name: other for name, other in groups.items() if other.tier == group.tier}
@@ -81,6 +94,13 @@ def _problem(name: str, group: Group, groups: Groups, items: Mapping[str, object
         return f"{tier.name} has rates over all {tier.unit} and no mean of them; take it out"
     if name in items or name in {getattr(item, "group", None) for item in items.values()}:
         return f"a {tier.item}, or the `group` of one, has this name; rename one of them"
+    if group.centered and tier.name != "tier3":
+        return f"centered: {tier.name} has no choices, so no chance; take it out"
+    others = [m for m in group.members if m in groups and groups[m].centered != group.centered]
+    if others:
+        return (
+            f"centered: it is {group.centered}, and {not group.centered} of its member {others[0]}"
+        )
     known = [*items, *groups]
     if absent := [member for member in group.members if member not in known]:
         return f"members: {no_such(f'{tier.item} or group', absent[0], known)}"
@@ -89,5 +109,9 @@ def _problem(name: str, group: Group, groups: Groups, items: Mapping[str, object
         return (
             f"higher is better for the {tier.head.words} of {kinds['ranked']}, lower for the bits per "
             f"byte of {kinds['gold']}, which has no choices; no mean holds both"
+        )
+    if group.centered and "gold" in kinds:
+        return (
+            f"centered: {kinds['gold']} is of kind gold, so it has no chance; take one of them out"
         )
     return None

@@ -137,6 +137,10 @@ class Tier:
         headline = self.headline_of(values)
         return self.shown if headline == self.headline else headline
 
+    def is_accuracy(self, metric: Metric) -> bool:
+        """Whether it is the headline by the primary way of comparing candidates, or by another."""
+        return metric.name == self.headline or metric.kind == self.head.key
+
     def metric(self, name: str) -> Metric:
         """Return a metric by its name, or by that of its delta, as `delta_ppl`.
 

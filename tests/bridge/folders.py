@@ -21,7 +21,7 @@ from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts
 from evaluation.metrics.variance import Floats
 from evaluation.results.units import Units
 from evaluation.settings.config import validate_config
-from evaluation.settings.groups import group_weights
+from evaluation.settings.groups import centered_weights, group_weights
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS
@@ -97,9 +97,17 @@ def _weights(plan: StagePlan, items: int) -> dict[str, Any]:
     groups: dict[str, Any] = {}
     for name, group in plan.suite.groups.items():
         same = dict.fromkeys(getattr(plan.suite, TIERS[group.tier].section), items)
-        weights = group_weights(name, plan.suite.groups, same)
-        groups.setdefault(group.tier, {})[name] = weights
+        weights, of_tier = group_weights(name, plan.suite.groups, same), _of(groups, group.tier)
+        if group.centered:
+            chances = dict.fromkeys(weights, 0.25)
+            weights, of_tier["offsets"][name] = centered_weights(weights, chances)
+        of_tier["groups"][name] = weights
     return groups
+
+
+def _of(groups: dict[str, Any], tier: str) -> dict[str, Any]:
+    found: dict[str, Any] = groups.setdefault(tier, {"groups": {}, "offsets": {}})
+    return found
 
 
 def write_side(
@@ -136,7 +144,7 @@ def write_side(
         "items": {"asked": items, "used": items, "left_out": {}},
         **header,
     }
-    about = {tier: {**common, "groups": groups.get(tier, {})} for tier in plan.tiers}
+    about = {tier: {**common, **groups.get(tier, {})} for tier in plan.tiers}
     folder.mkdir(parents=True, exist_ok=True)
     if "tier2" in about:
         _tier2(folder, plan, about["tier2"], nats, seed, blocks)

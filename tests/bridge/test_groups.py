@@ -25,6 +25,7 @@ GROUPS: dict[str, Any] = {
     "texts": {"tier": "tier2", "members": ["web", "code"]},
     "choices": {"tier": "tier3", "members": ["quiz", "riddles"]},
 }
+CENTERED = {"tier": "tier3", "members": ["quiz", "riddles"], "centered": True}
 OF_CORE = {"tier": "tier3", "group": "core", "want": "improve", "margin": 0.0}
 STEPS = (10, 20, 30)
 
@@ -91,6 +92,28 @@ def test_means_and_their_intervals_by_hand(tmp_path: Path) -> None:
         expected = np.mean([one.mean() for one in questions(folder).values()])
         assert mean.value == pytest.approx(expected, abs=1e-12)
         assert mean.low < mean.value < mean.high
+
+
+def test_a_centered_group_is_zero_at_chance(tmp_path: Path) -> None:
+    plan = planned(tmp_path, {**OF_CORE, "group": "fair"}, group="fair", **CENTERED)
+    write_stage_of(plan, {n: {"skill": 0.3, "nats": 2.9} for n in STEPS})
+    folders = plan.step_folder(20), plan.bridge_folder
+    ours, theirs = (read_results(folder, plan.tiers) for folder in folders)
+    found = {one.item: one for one in compare(ours, theirs) if one.metric == "delta_acc"}
+    fair, plain = found["fair (group)"], found["choices (group)"]
+    assert fair.value == pytest.approx((plain.value - 0.25) / 0.75)
+    for name in ("value", "se", "low", "high"):
+        ratio = getattr(fair.estimate, name) / getattr(plain.estimate, name)
+        assert ratio == pytest.approx(1 / 0.75), name
+    levels = {one.item: one for one in values_of(ours) if one.metric == "acc"}
+    fair_level, level = levels["fair (group)"], levels["choices (group)"]
+    assert (fair_level.value, fair_level.chance) == (pytest.approx(fair.value), 0.0)
+    assert fair_level.low == pytest.approx((level.low - 0.25) / 0.75)
+    assert not any(
+        one.item == "fair (group)" and "bits" in one.metric for one in compare(ours, theirs)
+    )
+    content = read(plan.step_folder(20) / "bridge_deltas.json")
+    assert content["objectives"][0]["delta"] == fair.estimate.value
 
 
 def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:

@@ -108,7 +108,8 @@ def _ratios(tier_results: TierResults) -> Iterator[ValueRow]:
             ratio = _alone(item, metric) or _no_items(metric.unlinked(stored))
             estimates.setdefault(metric.name, {})[name] = ratio
             yield name, item.group, metric.name, replace(_linked(metric, ratio), value=stored), None
-    for whole, weights in weights_of_means(items, len(items), tier_results.file.groups):
+    wholes = weights_of_means(items, len(items), tier_results.file.groups, {}, is_accuracy=False)
+    for whole, weights, _ in wholes:
         for metric in tier_results.tier.metrics:
             estimate = estimates.get(metric.name, {})
             if weights.keys() <= estimate.keys():
@@ -133,6 +134,13 @@ def _mean_share(estimates: Mapping[str, Estimate], weights: Mapping[str, float])
     if whole.low is None or whole.high is None:
         return whole
     return replace(whole, low=max(0.0, whole.low), high=min(1.0, whole.high))
+
+
+def _centered(whole: Estimate, offset: float) -> Estimate:
+    """Return the level of a centered group, 0 at chance, from its weighted sum of accuracies."""
+    low, high = (None if x is None else x - offset for x in (whole.low, whole.high))
+    high = None if high is None else min(1.0, high)
+    return replace(whole, value=whole.value - offset, low=low, high=high)
 
 
 def _no_items(value: float) -> Estimate:
@@ -177,11 +185,16 @@ def _means(
     items = tier_results.items
     kinds = [tier_results.tier.metrics_of(item.values) for item in items.values()]
     for metric, estimates in by_metric.items():
-        count = sum(metric in kind for kind in kinds)
-        wholes = weights_of_means(estimates, count, tier_results.file.groups) if count else ()
-        for whole, weights in wholes:
-            is_share = _is_share(tier_results.tier.metric(metric))
+        count, named = sum(metric in kind for kind in kinds), tier_results.tier.metric(metric)
+        file, is_accuracy = tier_results.file, tier_results.tier.is_accuracy(named)
+        for whole, weights, offset in weights_of_means(
+            estimates, count, file.groups if count else {}, file.offsets, is_accuracy=is_accuracy
+        ):
+            is_share = _is_share(named)
             whole_mean = (_mean_share if is_share else _mean)(estimates, weights)
+            if offset:
+                yield whole, None, metric, _centered(_mean(estimates, weights), offset), 0.0
+                continue
             chances = [
                 (items[name].entry.chance, weight) for name, weight in whole_mean.weights.items()
             ]
