@@ -2,8 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluation.bridge.breakdowns import Breakdowns
 from evaluation.bridge.comparable import check_comparable
@@ -13,8 +12,8 @@ from evaluation.bridge.deltas import compare
 from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.recommendation import no_step, recommend
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
-from evaluation.errors import BridgeError, ResultsError
-from evaluation.results.deltas_file import DELTAS, StepDeltas, notes_in_words
+from evaluation.errors import BridgeError
+from evaluation.results.deltas_file import DELTAS, StepDeltas
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
@@ -24,7 +23,14 @@ from evaluation.settings.plan import StagePlan
 log = logging.getLogger(__name__)
 
 
-def write_deltas(plan: StagePlan, step: int) -> Path:
+class ComparedStep(NamedTuple):
+    """A step's file, and the deltas that it is judged by; all of them would take much memory."""
+
+    content: StepDeltas
+    decisive: list[Delta]
+
+
+def write_deltas(plan: StagePlan, step: int) -> ComparedStep:
     """Compare a step with the bridge and write `bridge_deltas.json` into its folder."""
     ours = read_results(plan.step_folder(step), plan.tiers)
     bridge = read_results(plan.bridge_folder, plan.tiers)
@@ -47,9 +53,11 @@ def write_deltas(plan: StagePlan, step: int) -> Path:
         "groups": breakdowns.by_group,
         "by_position": breakdowns.by_position,
     }
-    path = plan.step_folder(step) / DELTAS
-    write_model(path, StepDeltas, content)
-    return path
+    named = {(goal.tier, f"delta_{goal.decided_on.name}") for goal in plan.stage.objective}
+    return ComparedStep(
+        write_model(plan.step_folder(step) / DELTAS, StepDeltas, content),
+        [one for one in deltas if one.primary or (one.tier, one.metric) in named],
+    )
 
 
 def _origin(side: Results) -> dict[str, Any]:
@@ -68,31 +76,19 @@ def _origin(side: Results) -> dict[str, Any]:
 
 def write_stage(
     plan: StagePlan,
-    steps: Sequence[int],
+    compared: Mapping[int, ComparedStep],
     awaited: Sequence[int] = (),
     failed: Sequence[str] = (),
-) -> None:
-    """Write a stage's recommendation, with the verdicts on all steps, from the steps' files.
-
-    Steps whose file is missing or damaged are logged and named. As long as steps are
-    awaited or left out, the recommendation is provisional.
+) -> Recommendation:
+    """Write a stage's recommendation, with the verdicts on all steps; provisional as long as some lack.
 
     Args:
-        steps: Steps that were compared with the bridge, in the order of rows.
-        awaited: Steps that are expected; those without a usable file are still to come.
+        compared: Steps that were compared with the bridge, in the order of rows.
+        awaited: Steps that are expected; those that were not compared are still to come.
         failed: Sentences on steps that could not be compared.
     """
-    contents, left_out = {}, [*failed]
-    for step in steps:
-        try:
-            contents[step] = StepDeltas.read(plan.step_folder(step) / DELTAS)
-        except ResultsError as error:
-            log.warning("%s is left out: %s", plan.label(step), error)
-            left_out.append(f"{plan.label(step)}: {error}")
-    to_come = sorted({*awaited, *steps} - contents.keys())
-    outlook = {"left_out": left_out, "provisional": bool(to_come), "awaited": to_come}
-    paths = {step: content.checkpoint.path for step, content in contents.items()}
-    advice, judged = _advice(plan, paths, len(to_come))
+    to_come = sorted({*awaited} - compared.keys())
+    advice, judged = _advice(plan, compared, len(to_come))
     verdicts = [
         {
             "step": step,
@@ -100,31 +96,25 @@ def write_stage(
             "own_verdict": content.verdict,
             "objectives": [row.model_dump() for row in judged.get(step, content).objectives],
         }
-        for step, content in contents.items()
+        for step, (content, _) in compared.items()
     ]
-    said = {"notes": notes_in_words(contents), "verdicts": verdicts}
-    write_model(plan.results / RECOMMENDATION, Recommendation, {**advice, **outlook, **said})
+    outlook = {"left_out": [*failed], "provisional": bool(to_come), "awaited": to_come}
+    content = {**advice, **outlook, "verdicts": verdicts}
+    return write_model(plan.results / RECOMMENDATION, Recommendation, content)
 
 
 def _advice(
-    plan: StagePlan, paths: Mapping[int, str], awaited: int
+    plan: StagePlan, compared: Mapping[int, ComparedStep], awaited: int
 ) -> tuple[dict[str, Any], dict[int, JudgedStep]]:
     """Return the content of `recommendation.json`, and steps as they are judged together."""
     objectives, decision = plan.stage.objective, None
     try:
-        if objectives and paths:
-            bridge = read_results(plan.bridge_folder, plan.tiers)
-            deltas = {step: _needed(plan, step, bridge) for step in paths}
+        if objectives and compared:
+            deltas = {step: decisive for step, (_, decisive) in compared.items()}
             decision = decide(plan.name, objectives, deltas, awaited)
+        paths = {step: content.checkpoint.path for step, (content, _) in compared.items()}
         advice = recommend(plan.name, objectives, decision, paths, is_open=plan.stage.open_ended)
         return advice, {} if decision is None else {step.step: step for step in decision.steps}
-    except (ResultsError, BridgeError) as error:
+    except BridgeError as error:
         log.warning("no recommendation for %s: %s", plan.name, error)
         return no_step(plan.name, f"steps cannot be compared: {error}"), {}
-
-
-def _needed(plan: StagePlan, step: int, bridge: Results) -> list[Delta]:
-    """Return the deltas that a step is judged by; all of them would take much memory."""
-    named = {(goal.tier, f"delta_{goal.decided_on.name}") for goal in plan.stage.objective}
-    deltas = compare(read_results(plan.step_folder(step), plan.tiers), bridge)
-    return [one for one in deltas if one.primary or (one.tier, one.metric) in named]

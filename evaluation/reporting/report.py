@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from evaluation.bridge.delta import OVERALL
-from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.bridge.write import ComparedStep, write_deltas, write_stage
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.errors import EvaluationError
 from evaluation.files import write_text
@@ -24,8 +24,8 @@ from evaluation.reporting.table import stage_rows
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_FILES, Comparison
-from evaluation.results.deltas_file import DELTAS
-from evaluation.results.stage_files import BRIDGE_FILES, OVERVIEW, PAGE
+from evaluation.results.deltas_file import DELTAS, ObjectiveVerdict
+from evaluation.results.stage_files import OVERVIEW, PAGE, RECOMMENDATION
 from evaluation.results.table import write_rows
 from evaluation.results.tier_files import tiers_in
 from evaluation.settings.config import Config
@@ -45,14 +45,17 @@ def report_stage(plan: StagePlan, plans: Plans, jobs: Sequence[str] = ()) -> lis
         CheckpointError: The stage has no checkpoint.
     """
     steps, failed = stage_steps(plan), list[str]()
+    compared, verdicts = dict[int, ComparedStep](), dict[int, ObjectiveVerdict | None]()
     if plan.stage.bridge is None:
-        _remove([plan.results / name for name in BRIDGE_FILES])
+        _remove([plan.results / RECOMMENDATION])
         _remove([plan.step_folder(step) / DELTAS for step in steps])
     else:
         compared, failed = _compare(plan, steps)
-        write_stage(plan, compared, steps, failed)
+        advice = write_stage(plan, compared, steps, failed)
+        verdicts = {judged.step: judged.verdict for judged in advice.verdicts}
     stage = read_stage(plan, steps)
-    write_rows(plan.results, stage_rows(stage, plans))
+    deltas = {step: content for step, (content, _) in compared.items()}
+    write_rows(plan.results, stage_rows(stage, plans, deltas, verdicts))
     write_quality(stage)
     judged = judged_stage(plan, plans, [*jobs, *failed, *stage.damaged])
     moved = moves(plan, judged.frame)
@@ -61,16 +64,14 @@ def report_stage(plan: StagePlan, plans: Plans, jobs: Sequence[str] = ()) -> lis
     return failed
 
 
-def _compare(plan: StagePlan, steps: Sequence[int]) -> tuple[list[int], list[str]]:
-    """Write the deltas of scored steps; return these steps, and a sentence for each other scored one."""
-    compared: list[int] = []
-    failed: list[str] = []
+def _compare(plan: StagePlan, steps: Sequence[int]) -> tuple[dict[int, ComparedStep], list[str]]:
+    """Write the deltas of scored steps; return them, and a sentence for each other scored step."""
+    compared, failed = dict[int, ComparedStep](), list[str]()
     for step in steps:
         folder = plan.step_folder(step)
         try:
             if tiers_in(folder) and tiers_in(plan.bridge_folder):
-                write_deltas(plan, step)
-                compared.append(step)
+                compared[step] = write_deltas(plan, step)
                 continue
         except EvaluationError as error:
             failed.append(f"{plan.label(step)}: {error}")

@@ -19,22 +19,31 @@ from evaluation.settings.tiers import TIERS
 _NAMES = tuple(TABLE_COLUMNS)
 
 
-def stage_rows(stage: StageResults, plans: Mapping[str, StagePlan]) -> TableRows:
-    """Return the rows of a stage's table, the bridge's last, those about positions after the others."""
+def stage_rows(
+    stage: StageResults,
+    plans: Mapping[str, StagePlan],
+    deltas: Mapping[int, StepDeltas],
+    verdicts: Mapping[int, str | None],
+) -> TableRows:
+    """Return the rows of a stage's table, the bridge's last, those about positions after the others.
+
+    Args:
+        deltas: The deltas of compared steps.
+        verdicts: The stage's verdicts on them, corrected for the choice among steps.
+    """
     before = {"tokens_before": tokens_before(stage, plans)}
     rows: TableRows = []
     for step, scored in stage.steps.items():
-        content = stage.deltas.get(step)
         about = {
             **before,
             "checkpoint": stage.plan.label(step),
             "role": "step",
-            "verdict": stage.judged(step).verdict if content else None,
-            "deleted": step in stage.deleted,
+            "verdict": verdicts.get(step),
+            "deleted": configuration_file(stage.plan.checkpoint(step)) is None,
         }
-        rows += _rows(stage.plan, scored, content, about)
+        rows += _rows(stage.plan, scored, deltas.get(step), about)
     if stage.bridge is not None:
-        is_deleted = configuration_file(Path(stage.bridge.results.header.checkpoint)) is None
+        is_deleted = configuration_file(Path(stage.bridge.header.checkpoint)) is None
         about = {**before, "checkpoint": "bridge", "role": "bridge", "deleted": is_deleted}
         rows += _rows(stage.plan, stage.bridge, None, about)
     return sorted(rows, key=lambda row: row["position"] is not None)
@@ -43,7 +52,7 @@ def stage_rows(stage: StageResults, plans: Mapping[str, StagePlan]) -> TableRows
 def _rows(
     plan: StagePlan, scored: Scored, deltas: StepDeltas | None, about: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    header = scored.results.header
+    header = scored.header
     about = {"stage": plan.name, "step": header.step, "tokens": header.consumed_tokens, **about}
     known = dict(_by_key(deltas)) if deltas else {}
     heads = _headlines(scored.values)
@@ -105,12 +114,12 @@ def tokens_before(stage: StageResults, plans: Mapping[str, StagePlan]) -> int | 
     Where the stage's checkpoints count on from the bridge's step and tokens, these are the tokens before
     the bridge's stage.
     """
-    bridge = stage.bridge.results.header if stage.bridge else None
+    bridge = stage.bridge.header if stage.bridge else None
     if stage.plan.stage.bridge is None:
         return 0
     if bridge is None or bridge.consumed_tokens is None:
         return None
-    headers = [scored.results.header for scored in stage.steps.values()]
+    headers = [scored.header for scored in stage.steps.values()]
     counts_on = bool(headers) and all(
         (header.step or 0) > (bridge.step or 0)
         and (header.consumed_tokens or 0) > (bridge.consumed_tokens or 0)

@@ -1,6 +1,5 @@
 """A step's `bridge_deltas.json`: deltas in long form, one verdict for each objective, the step's verdict."""
 
-from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from evaluation.results.files import FileModel, StageFile
@@ -161,18 +160,3 @@ class StepDeltas(StepVerdict, StageFile):
     deltas: tuple[DeltaRow, ...]
     groups: tuple[GroupDelta, ...] = ()
     by_position: tuple[PositionDelta, ...] = ()
-
-
-def notes_in_words(contents: Mapping[int, StepDeltas]) -> list[str]:
-    """Return each note of some steps once, with its steps in parentheses."""
-    noted: dict[str, list[str]] = {}
-    for step, content in contents.items():
-        for note in content.notes:
-            noted.setdefault(note, []).append(str(step))
-    many = {note: "steps" if len(steps) > 1 else "step" for note, steps in noted.items()}
-    return [
-        f"{note} (all steps)"
-        if len(steps) == len(contents)
-        else f"{note} ({many[note]} {', '.join(steps)})"
-        for note, steps in noted.items()
-    ]

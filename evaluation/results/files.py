@@ -91,7 +91,8 @@ def as_model(
         raise unusable(path, f"{where}{what}", again) from None
 
 
-def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> None:
-    """Write a file after checking that its model knows and accepts all its keys."""
-    model.model_validate_json(json.dumps(content, allow_nan=False), extra="forbid")
+def write_model(path: Path, model: type[AnyFileModel], content: dict[str, Any]) -> AnyFileModel:
+    """Write a file after checking that its model knows and accepts all its keys; return its record."""
+    record = model.model_validate_json(json.dumps(content, allow_nan=False), extra="forbid")
     write_json(path, content)
+    return record

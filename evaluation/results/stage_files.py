@@ -4,7 +4,6 @@
 <stage>/task_quality.*        how much each slice and task can detect
 """
 
-from collections.abc import Collection
 from typing import ClassVar
 
 from evaluation.results.deltas_file import Change, ObjectiveVerdict, StepVerdict
@@ -17,9 +16,6 @@ QUALITY = "task_quality.json"
 QUALITY_TABLE = "task_quality.csv"
 PAGE = "report.html"
 OVERVIEW = "overview.rst"
-
-BRIDGE_FILES = (RECOMMENDATION,)
-"""Files of a stage that has a bridge."""
 
 
 class Headline(Change):
@@ -39,19 +35,11 @@ class SimilarStep(FileModel):
     p: float | None
 
 
-class RejectedStep(FileModel):
-    """A step that was not recommended."""
+class OtherStep(FileModel):
+    """A step that was not recommended, or would be without the recommended one."""
 
     step: int
     verdict: ObjectiveVerdict | None
-    why: str
-
-
-class RunnerUp(FileModel):
-    """The step that would be named without the recommended one."""
-
-    step: int
-    verdict: ObjectiveVerdict
     why: str
 
 
@@ -70,20 +58,13 @@ class Recommendation(StageFile):
     confidence: tuple[float, ...] = ()
     headline: Headline | None = None
     similar: tuple[SimilarStep, ...]
-    others: tuple[RejectedStep, ...]
-    runner_up: RunnerUp | None = None
+    others: tuple[OtherStep, ...]
+    runner_up: OtherStep | None = None
     left_out: tuple[str, ...] = ()
     provisional: bool = False
     awaited: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
     verdicts: tuple[StepVerdict, ...] = ()
     """Verdicts on all steps, corrected for the choice among them."""
-
-
-def chosen_among(steps: Collection[int], recommendation: Recommendation | None) -> int | None:
-    """Return the recommended step if it is one of these, else the last one; None without steps."""
-    recommended = recommendation.step if recommendation else None
-    return recommended if recommended in steps else max(steps, default=None)
 
 
 class QualityRow(FileModel):

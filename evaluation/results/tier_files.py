@@ -87,7 +87,7 @@ class ItemEntry(FileModel):
         """
         stored, primary = self.model_extra or {}, self.primary or ""
         head = tier.metrics_by(self.kind)[0]
-        names = [metric.name for metric in tier.metrics if not metric.is_secondary]
+        names = [m.name for m in tier.metrics if m.numerator or not m.is_secondary]
         if self.kind == "gold":
             names = [*tier.unranked]
         elif tier.rates:

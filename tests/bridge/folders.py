@@ -278,8 +278,7 @@ def write_stage_of(plan: StagePlan, steps: Mapping[int, dict[str, Any]], **bridg
     write_side(plan.bridge_folder, plan, step=100, **bridge)
     for step, own in steps.items():
         write_side(plan.step_folder(step), plan, step=step, **{"seed": step, **own})
-        write_deltas(plan, step)
-    write_stage(plan, tuple(steps))
+    write_stage(plan, {step: write_deltas(plan, step) for step in steps})
 
 
 def accuracy_delta(item: str, estimate: Estimate) -> Delta:

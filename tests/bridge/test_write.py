@@ -24,6 +24,11 @@ def two_sides(
     return plan, write_side(plan.step_folder(10), plan, step=10, **{"seed": 1, **ours})
 
 
+def deltas(plan: StagePlan) -> Any:
+    write_deltas(plan, 10)
+    return read(plan.step_folder(10) / "bridge_deltas.json")
+
+
 def row(content: dict[str, Any], tier: str, item: str, metric: str) -> dict[str, Any]:
     keys = ("tier", "item", "metric")
     return next(r for r in content["deltas"] if tuple(r[k] for k in keys) == (tier, item, metric))
@@ -31,7 +36,7 @@ def row(content: dict[str, Any], tier: str, item: str, metric: str) -> dict[str,
 
 def test_planted_gains_are_found_and_recorded(tmp_path: Path) -> None:
     plan, folder = two_sides(tmp_path, skill=0.6, nats=2.9)
-    content = read(write_deltas(plan, 10))
+    content = deltas(plan)
     assert content["verdict"] == "met"
     ppl = row(content, "tier2", "web", "delta_ppl")
     assert ppl["delta"] == pytest.approx(ppl["value"] - ppl["bridge_value"])
@@ -64,7 +69,7 @@ def test_a_stage_gets_a_recommendation(tmp_path: Path) -> None:
 
 def test_the_same_weights_change_nothing(tmp_path: Path) -> None:
     plan, _ = two_sides(tmp_path, seed=0)
-    content = read(write_deltas(plan, 10))
+    content = deltas(plan)
     for about in (("tier2", "web", "delta_nats_per_token"), ("tier3", "quiz", "delta_acc")):
         found = row(content, *about)
         assert [found[key] for key in ("delta", "low", "high", "p")] == [0, 0, 0, 1]

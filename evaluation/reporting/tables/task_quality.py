@@ -71,20 +71,20 @@ def _tier_rows(stage: StageResults, tier: Tier) -> Iterator[QualityRow]:
 
 def _sides(stage: StageResults, tier: Tier) -> Sides | None:
     """Read both sides again, with their items; None where no step has the tier."""
-    steps = sorted(step for step, one in stage.steps.items() if tier.name in one.results.tiers)
-    ours = _read(stage.steps[steps[-1]], tier) if steps else None
+    steps = sorted(step for step, one in stage.steps.items() if tier.name in one.tiers)
+    ours = _read(stage, stage.steps[steps[-1]], tier) if steps else None
     if ours is None:
         return None
-    if stage.bridge is not None and tier.name in stage.bridge.results.tiers:
-        return Sides(ours, _read(stage.bridge, tier), "bridge")
+    if stage.bridge is not None and tier.name in stage.bridge.tiers:
+        return Sides(ours, _read(stage, stage.bridge, tier), "bridge")
     if len(steps) > 1:
-        return Sides(ours, _read(stage.steps[steps[-2]], tier), f"step {steps[-2]}")
+        return Sides(ours, _read(stage, stage.steps[steps[-2]], tier), f"step {steps[-2]}")
     return Sides(ours, None, None)
 
 
-def _read(scored: Scored, tier: Tier) -> TierResults | None:
+def _read(stage: StageResults, side: Scored, tier: Tier) -> TierResults | None:
     try:
-        return scored.tier(tier.name)
+        return stage.tier(side, tier.name)
     except ResultsError:  # damaged since it was read, which the next run reports
         return None
 
