@@ -13,9 +13,16 @@ from typing import Any
 from evaluation.errors import SourceError
 from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, PROMPTS
-from evaluation.prefill.chats import answer_ends, render_chat, warn_of_lost, warn_of_unread
 from evaluation.prefill.entries import counted
-from evaluation.prefill.prompts import encode_prompts, fit, prompts_meta
+from evaluation.prefill.prompts import (
+    answer_ends,
+    encode_prompts,
+    fit,
+    prompts_meta,
+    render_chat,
+    warn_of_lost,
+    warn_of_unread,
+)
 from evaluation.prefill.provided import provided_prompts
 from evaluation.prefill.sources import describe, locate_item, state_of
 from evaluation.prefill.task_prompts import TaskPrompts, read_task_prompts

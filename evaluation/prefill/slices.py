@@ -1,17 +1,25 @@
-"""Tier2 slices: text of a source, packed into blocks of tokens."""
+"""Tier2 slices: documents of a source, packed into blocks of tokens, with each block's bytes of text.
+
+    documents      BOS a b c EOS | BOS d e EOS | BOS f …
+    blocks of 4    BOS a b c   EOS BOS d e   EOS BOS f …
+    starts         0             5             9
+
+The last, incomplete block is dropped.
+"""
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from evaluation.errors import ConfigError, SourceError, kind_of
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.entries import counted
-from evaluation.prefill.packing import Packed, encode_documents, pack, smallest_dtype
 from evaluation.prefill.sources import ResolvedSplit, describe, locate_item, state_of
 from evaluation.prefill.templates import (
     at_row,
@@ -24,10 +32,13 @@ from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.sources import Slice
-from evaluation.tokenizers.base import LoadedTokenizer
+from evaluation.tokenizers.base import EncodedDocument, LoadedTokenizer
 from evaluation.tokenizers.encoding import bos_ids
 
 log = logging.getLogger(__name__)
+
+_BATCH = 16
+"""Documents that are tokenized at once; few, as they may be long."""
 
 
 def prefill_slice(plan: StagePlan, name: str, _: Any, building: Path) -> dict[str, Any]:
@@ -40,41 +51,55 @@ def prefill_slice(plan: StagePlan, name: str, _: Any, building: Path) -> dict[st
     (split,), _ = locate_item(item, plan.config)
     state = state_of([split])
     tokenizer, count = stage_tokenizer(plan), Counter[str]()
-    packed = pack(
-        encode_documents(tokenizer, _documents(split, item, name, count)),
-        length=length,
-        blocks=item.tokens // length,
-        around=(bos_ids(tokenizer, plan.tokenizer.prepend_bos), [_separator_id(tokenizer)]),
-    )
-    _check_filled(packed, item, f"slice {name}: {split}", length)
-    torch.save(packed.tokens.to(smallest_dtype(tokenizer.rows)), building / TOKENS)
-    keys = ("block_bytes", "document_starts", "start_bytes")
-    torch.save({key: getattr(packed, key) for key in keys}, building / INDEX)
-    return _meta(packed, item, count, tokenizer) | {"source": describe([split], state)}
-
-
-def _meta(
-    packed: Packed, item: Slice, count: Counter[str], tokenizer: LoadedTokenizer
-) -> dict[str, Any]:
-    """Return meta.json without definition, tokenizer, source and checksums."""
-    blocks, length = packed.tokens.shape
-    asked = item.tokens // length
+    texts = _documents(split, item, name, count)
+    around = (bos_ids(tokenizer, plan.tokenizer.prepend_bos), [_separator_id(tokenizer)])
+    tokens, index = _packed(f"slice {name}: {split}", texts, tokenizer, around, length, item.tokens)
+    blocks, asked, dtype = len(tokens), item.tokens // length, smallest_dtype(tokenizer.rows)
+    torch.save(tokens.to(dtype), building / TOKENS)
+    torch.save(index, building / INDEX)
     return {
         "protocol": protocol.PREFILL_SLICE,
         "slice": item.model_dump(mode="json"),
-        "documents": len(packed.document_starts),
+        "documents": len(index["document_starts"]),
         "documents_skipped": count["skipped"],
         "documents_empty": count["empty"],
         "blocks": blocks,
         "tokens": blocks * length,
-        "bytes": int(packed.block_bytes.sum()),
+        "bytes": int(index["block_bytes"].sum()),
         "asked": asked * length,
         "used": blocks * length,
         "items": counted(asked, blocks, **{"the data ended": asked - blocks}),
         "sequence_length": length,
         "vocab_size_needed": tokenizer.rows,
-        "dtype": str(smallest_dtype(tokenizer.rows)).removeprefix("torch."),
+        "dtype": str(dtype).removeprefix("torch."),
+        "source": describe([split], state),
     }
+
+
+def _packed(
+    place: str,
+    texts: Iterator[str],
+    tokenizer: LoadedTokenizer,
+    around: tuple[Sequence[int], Sequence[int]],
+    length: int,
+    most: int,
+) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    """Return blocks of texts, of `most` tokens at most, and the content of index.pt."""
+    batches = iter(lambda: list(islice(texts, _BATCH)), [])
+    documents = chain.from_iterable(map(tokenizer.encode_documents, batches))
+    blocks = most // length
+    tokens, index, dropped = pack(documents, length=length, blocks=blocks, around=around)
+    if not len(tokens):
+        raise SourceError(
+            f"{place} has {dropped} tokens, less than one block of {length}; lower `skip_documents`, or "
+            "choose a larger source"
+        )
+    if len(tokens) < blocks:
+        log.warning(
+            "%s ended after %d of %d tokens; %d more, less than a block, are left out",
+            *(place, tokens.numel(), blocks * length, dropped),
+        )
+    return tokens, index
 
 
 def _separator_id(tokenizer: LoadedTokenizer) -> int:
@@ -85,20 +110,6 @@ def _separator_id(tokenizer: LoadedTokenizer) -> int:
             "packed text; name it in its tokenizer_config.json (`eos_token`)"
         )
     return int(tokenizer.eos_token_id)
-
-
-def _check_filled(packed: Packed, item: Slice, place: str, length: int) -> None:
-    blocks, asked = len(packed.tokens), item.tokens // length
-    if blocks == 0:
-        raise SourceError(
-            f"{place} has {packed.dropped} tokens, less than one block of {length}; lower "
-            "`skip_documents`, or choose a larger source"
-        )
-    if blocks < asked:
-        log.warning(
-            "%s ended after %d of %d tokens; %d more, less than a block, are left out",
-            *(place, blocks * length, asked * length, packed.dropped),
-        )
 
 
 def _documents(split: ResolvedSplit, item: Slice, name: str, count: Counter[str]) -> Iterator[str]:
@@ -120,3 +131,50 @@ def _documents(split: ResolvedSplit, item: Slice, name: str, count: Counter[str]
             yield text
         else:
             count["empty"] += 1
+
+
+def smallest_dtype(vocabulary: int) -> torch.dtype:
+    """Return the smallest of uint8, uint16 and int32 that holds every id."""
+    types = (torch.uint8, torch.uint16, torch.int32)
+    return next(dtype for dtype in types if vocabulary <= torch.iinfo(dtype).max + 1)
+
+
+def pack(
+    documents: Iterable[EncodedDocument],
+    *,
+    length: int,
+    blocks: int,
+    around: tuple[Sequence[int], Sequence[int]],
+) -> tuple[torch.Tensor, dict[str, torch.Tensor], int]:
+    """Join documents and cut them into `blocks` blocks of tokens at most.
+
+    Args:
+        around: Ids that are put before each document, and after it.
+
+    Returns:
+        Tokens (blocks, length); the content of index.pt: `block_bytes` (blocks,), flat `document_starts` and
+        the bytes of the tokens there; and the number of tokens behind the last block.
+    """
+    before, after = (_without_text(ids) for ids in around)
+    kept, starts, total = [_without_text([])], list[int](), 0
+    for document in documents:
+        starts.append(total)
+        kept += (before, document, after)
+        total += len(before.ids) + len(document.ids) + len(after.ids)
+        if total >= length * blocks:
+            break
+    count = min(total // length, blocks)
+    ids = np.concatenate([part.ids for part in kept])[: count * length]
+    sizes = np.concatenate([part.sizes for part in kept])[: count * length].astype(np.int64)
+    inside = np.array([start for start in starts if start < count * length], dtype=np.int64)
+    scored = sizes.reshape(count, length)[:, 1:]  # without a block's token 0
+    index = {
+        "block_bytes": torch.from_numpy(scored.sum(axis=1)),
+        "document_starts": torch.from_numpy(inside),
+        "start_bytes": torch.from_numpy(sizes[inside]),
+    }
+    return torch.from_numpy(ids).reshape(count, length), index, total - count * length
+
+
+def _without_text(ids: Sequence[int]) -> EncodedDocument:
+    return EncodedDocument(np.array(ids, dtype=np.int32), np.zeros(len(ids), dtype=np.int32))

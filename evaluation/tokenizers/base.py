@@ -4,17 +4,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int32 = npt.NDArray[np.int32]
 
 NO_CHARACTER = "\ufffd"
 """Stands for bytes that are no character."""
 
 
 @dataclass(frozen=True)
-class EncodedText:
-    """A document's token ids, and where the tokenizer tells it, each token's first and last character."""
+class EncodedDocument:
+    """A document's tokens, and the bytes of text that each stands for, which add up to its own."""
 
-    ids: list[int]
-    offsets: list[tuple[int, int]] | None
+    ids: Int32
+    sizes: Int32
+
+    @classmethod
+    def of_ends(cls, ids: Sequence[int], ends: npt.NDArray[Any], size: int) -> "EncodedDocument":
+        """Return tokens by the byte behind each; the last one ends with the text, which has `size` bytes."""
+        ends[-1:] = size
+        return cls(np.array(ids, dtype=np.int32), np.diff(ends, prepend=0).astype(np.int32))
 
 
 class LoadedTokenizer(ABC):
@@ -41,7 +53,7 @@ class LoadedTokenizer(ABC):
         """Return each text's ids, as training did it."""
 
     @abstractmethod
-    def encode_documents(self, texts: Sequence[str]) -> list[EncodedText]:
+    def encode_documents(self, texts: Sequence[str]) -> list[EncodedDocument]:
         """Return the tokens of documents, in which special tokens are ordinary text."""
 
     @abstractmethod

@@ -8,9 +8,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import tokenizers
 
-from evaluation.tokenizers.base import NO_CHARACTER, EncodedText, LoadedTokenizer
+from evaluation.tokenizers.base import NO_CHARACTER, EncodedDocument, LoadedTokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -52,15 +54,17 @@ class FastTokenizer(LoadedTokenizer):
         """Return each text's ids, as training did it."""
         return [encoding.ids for encoding in self._encoded(texts)]
 
-    def encode_documents(self, texts: Sequence[str]) -> list[EncodedText]:
+    def encode_documents(self, texts: Sequence[str]) -> list[EncodedDocument]:
         """Return the tokens of documents, in which special tokens are ordinary text."""
         self.backend.encode_special_tokens = True
         try:
-            return [
-                EncodedText(encoding.ids, encoding.offsets) for encoding in self._encoded(texts)
-            ]
+            encodings = self._encoded(texts)
         finally:
             self.backend.encode_special_tokens = False
+        return [
+            EncodedDocument.of_ends(one.ids, byte_ends(text, one.offsets), len(text.encode()))
+            for text, one in zip(texts, encodings, strict=True)
+        ]
 
     def _encoded(self, texts: Sequence[str]) -> list[tokenizers.Encoding]:
         return self.backend.encode_batch(list(texts), add_special_tokens=False)
@@ -81,6 +85,18 @@ class FastTokenizer(LoadedTokenizer):
         """Return the content of tokenizer.json without truncation, padding and added BOS or EOS."""
         content = json.loads(self.backend.to_str())
         return {key: value for key, value in content.items() if key not in _UNUSED}
+
+
+def byte_ends(text: str, offsets: list[tuple[int, int]]) -> npt.NDArray[np.int64]:
+    """Return the byte of UTF-8 behind each token, by its first character and the one after its last.
+
+    A character that several tokens share counts for the first of them, and text that no token covers
+    counts for the next token.
+    """
+    ends = np.maximum.accumulate(np.array([end for _, end in offsets], dtype=np.int64))
+    points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    widths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
+    return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)[ends]
 
 
 def read_json(folder: Path) -> FastTokenizer:

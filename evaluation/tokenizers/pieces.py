@@ -6,14 +6,17 @@ SentencePiece encodes a text. Whatever else transformers' slow classes do needs 
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import sentencepiece
 
 from evaluation.errors import SourceError
-from evaluation.tokenizers.base import EncodedText, LoadedTokenizer
+from evaluation.tokenizers.base import EncodedDocument, LoadedTokenizer
 from evaluation.tokenizers.files import CONFIG, read_table
 
 _CLASSES = (None, "LlamaTokenizer", "GemmaTokenizer", "PreTrainedTokenizer", "TokenizersBackend")
@@ -52,9 +55,19 @@ class PieceTokenizer(LoadedTokenizer):
         encoded = ([[self._ids[t]] if n % 2 else self.model.encode(t) for n, t in s] for s in split)
         return [[*chain.from_iterable(parts)] for parts in encoded]
 
-    def encode_documents(self, texts: Sequence[str]) -> list[EncodedText]:
-        """Return the tokens of documents, in which special tokens are ordinary text."""
-        return [EncodedText(list(self.model.encode(text)), None) for text in texts]
+    def encode_documents(self, texts: Sequence[str]) -> list[EncodedDocument]:
+        """Return the tokens of documents, in which special tokens are ordinary text.
+
+        The model does not tell where they are in it: its bytes are divided in proportion to the lengths of
+        the pieces, which is exact for the document and approximate for a part of it.
+        """
+        documents = []
+        for text in texts:
+            ids, size = self.model.encode(text), len(text.encode())
+            before = np.cumsum(self._lengths[ids])
+            ends = np.rint(before * (size / max(before[-1:].sum(), 1))).astype(np.int64)
+            documents.append(EncodedDocument.of_ends(ids, ends, size))
+        return documents
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids from the beginning of a text on."""
@@ -73,12 +86,14 @@ class PieceTokenizer(LoadedTokenizer):
         """Return the model, and which of its tokens are recognized in a text."""
         return {"sentencepiece": self.model.serialized_model_proto().hex(), "special": self._ids}
 
-    def byte_lengths(self) -> list[int]:
-        """Return the UTF-8 bytes of each token, by id: `▁` is a blank, and `<0x0A>` one byte."""
-        return [
+    @cached_property
+    def _lengths(self) -> npt.NDArray[np.int64]:
+        """The UTF-8 bytes of each token, by id: `▁` is a blank, and `<0x0A>` one byte."""
+        sizes = (
             1 if self.model.is_byte(number) else len(piece.replace("▁", " ").encode())
             for piece, number in self.vocabulary.items()
-        ]
+        )
+        return np.fromiter(sizes, dtype=np.int64)
 
 
 def _opened(path: Path) -> sentencepiece.SentencePieceProcessor:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evaluation.prefill.caches import read_prompts
-from evaluation.prefill.chats import warn_of_lost, warn_of_unread
+from evaluation.prefill.prompts import warn_of_lost, warn_of_unread
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.suites import Message
 from tests.prefill.plans import make_plan

@@ -9,25 +9,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.prefill.packing import (
-    EncodedDocument,
-    Packed,
-    encode_documents,
-    pack,
-    sizes_from_offsets,
-)
+from evaluation.prefill.slices import pack
 from evaluation.prefill.tokenizers import fetch_tokenizer
+from evaluation.tokenizers.base import EncodedDocument
+from evaluation.tokenizers.fast import byte_ends
 from evaluation.tokenizers.loading import load_tokenizer
 from tests.prefill.plans import make_plan
 
 EOS = 1
 BOS = 0
-
-
-def packed_from(
-    pieces: list[EncodedDocument], length: int, blocks: int, bos: bool = False
-) -> Packed:
-    return pack(pieces, length=length, blocks=blocks, around=([BOS] * bos, [EOS]))
 
 
 def piece(ids: list[int]) -> EncodedDocument:
@@ -42,20 +32,22 @@ documents = st.lists(st.lists(st.integers(2, 250), min_size=1, max_size=30), max
 def test_blocks_are_the_joined_documents_cut(
     documents: list[list[int]], length: int, blocks: int, bos: bool
 ) -> None:
-    packed = packed_from([piece(ids) for ids in documents], length, blocks, bos)
-    joined, starts, sizes = [], [], []
+    around, pieces = ([BOS] * bos, [EOS]), [piece(ids) for ids in documents]
+    tokens, index, dropped = pack(pieces, length=length, blocks=blocks, around=around)
+    joined, starts, sizes = list[int](), list[int](), list[int]()
     for ids in documents:
         starts.append(len(joined))
         joined += [BOS] * bos + ids + [EOS]
         sizes += [0] * bos + ids + [0]
     count = min(len(joined) // length, blocks)
     inside = [at for at in starts if at < count * length]
-    assert packed.tokens.shape == (count, length)
-    assert packed.tokens.flatten().tolist() == joined[: count * length]
-    assert packed.document_starts.tolist() == inside
-    assert packed.start_bytes.tolist() == [sizes[at] for at in inside]
+    assert tokens.shape == (count, length)
+    assert dropped == len(joined) - count * length or count == blocks
+    assert tokens.flatten().tolist() == joined[: count * length]
+    assert index["document_starts"].tolist() == inside
+    assert index["start_bytes"].tolist() == [sizes[at] for at in inside]
     expected = np.array(sizes[: count * length]).reshape(count, length)[:, 1:].sum(axis=1)
-    assert packed.block_bytes.tolist() == expected.tolist()
+    assert index["block_bytes"].tolist() == expected.tolist()
 
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
@@ -65,18 +57,23 @@ any_text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_siz
 @given(st.lists(any_text, min_size=1, max_size=5))
 def test_bytes_of_a_fast_tokenizer_add_up(fast_folder: Path, some: list[str]) -> None:
     tokenizer = load_tokenizer(fast_folder, use_fast=True)
-    pieces = list(encode_documents(tokenizer, some))
-    assert [tokenizer.decode(p.ids) for p in pieces] == some
+    pieces = tokenizer.encode_documents(some)
+    assert [tokenizer.decode(p.ids.tolist()) for p in pieces] == some
     assert [int(p.sizes.sum()) for p in pieces] == [len(text.encode()) for text in some]
     assert all((p.sizes >= 0).all() for p in pieces)
 
 
 def test_a_character_of_several_tokens_counts_once() -> None:
+    def sizes(text: str, *offsets: tuple[int, int]) -> list[int]:
+        ends = byte_ends(text, list(offsets))
+        found = EncodedDocument.of_ends([0] * len(ends), ends, len(text.encode()))
+        return [int(size) for size in found.sizes]
+
     # 日 lies in tokens 0 and 1, 本 in tokens 1 and 2.
-    assert sizes_from_offsets("日本x", [(0, 1), (0, 2), (1, 2), (2, 3)]).tolist() == [3, 3, 0, 1]
+    assert sizes("日本x", (0, 1), (0, 2), (1, 2), (2, 3)) == [3, 3, 0, 1]
     # The tokenizer dropped the spaces: they go to the next token, or to the last.
-    assert sizes_from_offsets("  a  b ", [(2, 3), (5, 6)]).tolist() == [3, 4]
-    assert sizes_from_offsets("", []).tolist() == []
+    assert sizes("  a  b ", (2, 3), (5, 6)) == [3, 4]
+    assert sizes("") == []
 
 
 def test_fingerprint_is_of_the_behaviour(fast_folder: Path, tmp_path: Path) -> None:
