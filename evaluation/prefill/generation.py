@@ -14,15 +14,7 @@ from evaluation.errors import SourceError
 from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, PROMPTS
 from evaluation.prefill.entries import counted
-from evaluation.prefill.prompts import (
-    answer_ends,
-    encode_prompts,
-    fit,
-    prompts_meta,
-    render_chat,
-    warn_of_lost,
-    warn_of_unread,
-)
+from evaluation.prefill.prompts import Chat, encode_prompts, fit
 from evaluation.prefill.provided import provided_prompts
 from evaluation.prefill.sources import describe, locate_item, state_of
 from evaluation.prefill.task_prompts import TaskPrompts, read_task_prompts
@@ -31,7 +23,6 @@ from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, settled_task
-from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.verification.golds import check_golds
 
 
@@ -43,30 +34,32 @@ def prefill_generation_task(
     tokenizer = stage_tokenizer(plan)
     template = chat_template(plan, task, about) if task.chat else None
     read, stop, recorded = _read(plan, name)
-    warn_of_unread(key, template or "", task.chat_template_kwargs)
-    eos_ids, strings = answer_ends(tokenizer, template, task.chat_template_kwargs)
+    chat = Chat(tokenizer, template, task.chat_template_kwargs, key)
+    eos_ids, strings = chat.ends()
     if not [*stop, *eos_ids, *strings]:
         why = "the tokenizer has no end-of-text token and the task no `stop`"
         raise SourceError(f"{key}: {why}, so no answer would end; give the task a `stop`")
-    rows = _tokenized(plan, tokenizer, template, name, read)
-    rows, fitted = fit(plan, key, rows)
+    texts = [chat.text(prompt.id, prompt.turns) for prompt in read.prompts]
+    chat.warn_of_lost()
+    found = zip(read.prompts, texts, encode_prompts(plan, tokenizer, texts), strict=True)
+    most = {"max_new_tokens": read.max_new_tokens}
+    rows = [{"id": one.id, "prompt": text, **most, "tokens": ids} for one, text, ids in found]
+    rows, fitted = fit(plan, key, rows, eos_ids)
     too_long = set(fitted["too_long"])
-    beyond = read.total - len(read.prompts)
     keys = ("id", "document", "strata", "question", "row", "cluster")
     used = [prompt for prompt in read.prompts if prompt.id not in too_long]
-    documents = ({key: getattr(prompt, key) for key in keys} for prompt in used)
     write_jsonl(building / PROMPTS, rows)
-    write_jsonl(building / DOCUMENTS, documents)
+    write_jsonl(building / DOCUMENTS, ({k: getattr(one, k) for k in keys} for one in used))
+    left_out = {"limit": read.total - len(read.prompts), "too_long": len(too_long)}
     return {
         "task": task.model_dump(mode="json"),
         **recorded,
-        "items": counted(read.total, len(rows), limit=beyond, too_long=len(too_long)),
+        "items": counted(read.total, len(rows), **left_out),
         **fitted,
         "solved_examples": dict(read.replaced),
         "protocol": protocol.PREFILL_GENERATION,
         "chat_template": template,
         "end_strings": strings,
-        **prompts_meta(plan, rows, eos_ids),
     }
 
 
@@ -83,24 +76,3 @@ def _read(plan: StagePlan, name: str) -> tuple[TaskPrompts, tuple[str, ...], dic
     check_golds(name, task, documents, limits=plan.config.verification, nltk_data=plan.nltk_data)
     checked = fingerprint(task.verifying)
     return prompts, task.stop, {"checked": checked, "source": describe([*splits, *shots], state)}
-
-
-def _tokenized(
-    plan: StagePlan, tokenizer: LoadedTokenizer, template: str | None, name: str, read: TaskPrompts
-) -> list[dict[str, Any]]:
-    """Return the lines of `prompts.jsonl`, whether there is room for their answers or not."""
-    variables, most = plan.suite.generation_tasks[name].chat_template_kwargs, read.max_new_tokens
-    texts, chats = [], []
-    for prompt in read.prompts:
-        if isinstance(prompt.turns, str):
-            texts.append(prompt.turns)
-        else:
-            texts.append(render_chat(tokenizer, template or "", variables, prompt.id, prompt.turns))
-            chats.append((prompt.turns, texts[-1]))
-    warn_of_lost(f"generation_tasks.{name}", chats)
-    return [
-        {"id": prompt.id, "prompt": text, "max_new_tokens": most, "tokens": tokens}
-        for prompt, text, tokens in zip(
-            read.prompts, texts, encode_prompts(plan, tokenizer, texts), strict=True
-        )
-    ]

@@ -6,7 +6,7 @@ get the same token ids and stop at the same tokens and strings, whatever their o
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,57 +42,154 @@ _ANOTHER = "set another `chat_template:` in the suite"
 _ASKED, _REPLY = "ASKED", "REPLY"
 
 
+class Chat:
+    """Turns a stage's conversations into text as transformers does, and says what ends an answer in them.
+
+    `template` is None where prompts are plain text. The same messages always give the same text, as
+    templates see a fixed date. `variables` are values that the template reads besides the messages, and
+    `key` is for messages.
+    """
+
+    def __init__(
+        self,
+        tokenizer: LoadedTokenizer,
+        template: str | None,
+        variables: Mapping[str, Any],
+        key: str,
+    ) -> None:
+        self.template, self.variables, self._tokenizer, self._key = (
+            template,
+            variables,
+            tokenizer,
+            key,
+        )
+        self._lost = list[tuple[str, int, Message]]()
+        if unread := [
+            n for n in variables if not re.search(rf"\b{re.escape(n)}\b", template or "")
+        ]:
+            log.warning(
+                "%s.chat_template_kwargs: the chat template reads no %s; prompts are the same without it",
+                *(key, ", ".join(unread)),
+            )
+
+    def text(self, name: str, turns: str | Sequence[Message], *, answer: bool = True) -> str:
+        """Return the text of a prompt; unless `answer` is false, it ends where the answer begins."""
+        if isinstance(turns, str):
+            return turns
+        from transformers.utils.chat_template_utils import render_jinja_template
+
+        template = self.template or ""
+        try:
+            (text,), _ = render_jinja_template(
+                conversations=[[message.model_dump() for message in turns]],
+                chat_template=(_CLOCK if "strftime_now" in template else "") + template,
+                add_generation_prompt=answer,
+                **{**self._tokenizer.special, "date_string": _DATE, **self.variables},
+            )
+        except Exception as error:  # noqa: BLE001 - templates raise what they like
+            raise SourceError(
+                f"{name}: the chat template cannot render these messages ({reason_of(error)}); reword them "
+                f"or {_ANOTHER}"
+            ) from None
+        if not text.strip():
+            raise SourceError(
+                f"{name}: the chat template writes no text of these messages; {_ANOTHER}"
+            )
+        plain = " ".join(text.split())
+        self._lost += (
+            (name, number, turn)
+            for number, turn in enumerate(turns)
+            if " ".join(turn.content.split()) not in plain
+        )
+        return str(text)
+
+    def warn_of_lost(self) -> None:
+        """Log which messages' text the prompts so far lack: templates may drop an earlier turn's thinking."""
+        if self._lost:
+            name, number, message = self._lost[0]
+            log.warning(
+                "%s: the chat template leaves out text of %d messages (the first: message %d of %s, %s's, "
+                "%.60r); write it otherwise, or %s",
+                *(
+                    self._key,
+                    len(self._lost),
+                    number,
+                    name,
+                    message.role,
+                    message.content,
+                    _ANOTHER,
+                ),
+            )
+
+    def ends(self) -> tuple[list[int], list[str]]:
+        """Return the token ids and strings that end a completion besides its task's settings."""
+        ids, strings = ([], []) if self.template is None else self._end_of_turn()
+        eos = [] if self._tokenizer.eos_token_id is None else [int(self._tokenizer.eos_token_id)]
+        return sorted({*eos, *ids}), strings
+
+    def _end_of_turn(self) -> tuple[list[int], list[str]]:
+        """Return what the template puts after an answer: a token's id, or else a stop string, or nothing.
+
+        A base model's tokenizer may lack the token that the template writes out.
+        """
+        messages = (Message(role="user", content=_ASKED), Message(role="assistant", content=_REPLY))
+        lost, self._lost = self._lost, []
+        text, self._lost = self.text("chat_template", messages, answer=False), lost
+        if not any(word.casefold() in text.casefold() for word in (_ASKED, _REPLY)):
+            raise SourceError(
+                "chat_template: it writes nothing of the messages, so that all prompts would be the same; "
+                f"{_ANOTHER}"
+            )
+        after = text.rpartition(_REPLY)[2].strip() if _REPLY in text else ""
+        if not after:
+            return [], []
+        first = self._tokenizer.encode([after])[0][0]
+        if first in self._tokenizer.whole_tokens:
+            return [first], []
+        return [], [after.splitlines()[0].rstrip()]
+
+
 def prefill_probes(
     plan: StagePlan, _: str, about: Mapping[str, Any], building: Path
 ) -> dict[str, Any]:
     """Write a stage's prompts, which are one entry; return its part of meta.json."""
-    key = f"probes of {plan.name}"
-    rows, chats = _rendered_probes(plan, stage_tokenizer(plan), about)
-    rows, fitted = fit(plan, key, rows)
+    key, tokenizer = f"probes of {plan.name}", stage_tokenizer(plan)
+    rows, chats = list[dict[str, Any]](), dict[str, tuple[Chat, list[str], list[str]]]()
+    for name, probe in plan.suite.probes.items():
+        template, variables = chat_template(plan, probe, about), probe.chat_template_kwargs
+        stop = list(probe.stop or ())
+        same = fingerprint([template, unordered(variables), stop])
+        if same not in chats:
+            chats[same] = Chat(tokenizer, template, variables, f"probes.{name}"), stop, []
+        chats[same][2].append(name)
+        text = chats[same][0].text(f"probes.{name}", probe.messages)
+        messages = [message.model_dump() for message in probe.messages]
+        asked = {"messages": messages, "max_new_tokens": probe.max_new_tokens, "prompt": text}
+        rows.append({"id": name, **asked, "tokens": encode_prompts(plan, tokenizer, [text])[0]})
+    described = [_described(*chat) for chat in chats.values()]
+    eos_ids = sorted({id for chat in described for id in chat["eos_token_ids"]})
+    rows, fitted = fit(plan, key, rows, eos_ids)
     if too_long := fitted.pop("too_long"):
         raise ConfigError(
             f"{key}: no room for the answer to {first_few(too_long)}; lower `max_new_tokens`, shorten "
             "the prompts, or set `generation: {window: …}` if the model can use more"
         )
-    eos_ids = sorted({id for chat in chats for id in chat["eos_token_ids"]})
     write_jsonl(building / PROMPTS, rows)
+    items = counted(len(rows), len(rows))
+    return {"protocol": protocol.PREFILL_PROBES, "items": items, "chats": described, **fitted}
+
+
+def _described(chat: Chat, stop: list[str], probes: list[str]) -> dict[str, Any]:
+    """Return the settings that conversations of these probes share, for meta.json."""
+    chat.warn_of_lost()
+    eos_ids, strings = chat.ends()
     return {
-        "protocol": protocol.PREFILL_PROBES,
-        "items": counted(len(rows), len(rows)),
-        "chats": chats,
-        **fitted,
-        **prompts_meta(plan, rows, eos_ids),
+        "probes": probes,
+        "chat_template": chat.template,
+        "chat_template_kwargs": chat.variables,
+        "stop": [*stop, *(text for text in strings if text not in stop)],
+        "eos_token_ids": eos_ids,
     }
-
-
-def _rendered_probes(
-    plan: StagePlan, tokenizer: LoadedTokenizer, about: Mapping[str, Any]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the lines of `prompts.jsonl`, and the settings of conversations, each once with its probes."""
-    rows: list[dict[str, Any]] = []
-    chats: dict[str, dict[str, Any]] = {}
-    for name, probe in plan.suite.probes.items():
-        template, variables = chat_template(plan, probe, about), probe.chat_template_kwargs
-        text = render_chat(tokenizer, template, variables, f"probes.{name}", probe.messages)
-        warn_of_lost(f"probes.{name}", [(probe.messages, text)])
-        messages = [message.model_dump() for message in probe.messages]
-        asked = {"messages": messages, "max_new_tokens": probe.max_new_tokens, "prompt": text}
-        (tokens,) = encode_prompts(plan, tokenizer, [text])
-        rows.append({"id": name, **asked, "tokens": tokens})
-        stop = list(probe.stop or ())
-        key = fingerprint([template, unordered(variables), stop])
-        if key not in chats:
-            warn_of_unread(f"probes.{name}", template, variables)
-            eos_ids, strings = answer_ends(tokenizer, template, variables)
-            chats[key] = {
-                "probes": [],
-                "chat_template": template,
-                "chat_template_kwargs": variables,
-                "stop": [*stop, *(text for text in strings if text not in stop)],
-                "eos_token_ids": eos_ids,
-            }
-        chats[key]["probes"].append(name)
-    return rows, list(chats.values())
 
 
 def generation_window(plan: StagePlan) -> int:
@@ -105,9 +202,9 @@ def generation_window(plan: StagePlan) -> int:
 
 
 def fit(
-    plan: StagePlan, key: str, rows: Sequence[dict[str, Any]]
+    plan: StagePlan, key: str, rows: Sequence[dict[str, Any]], eos_ids: Sequence[int]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the lines of `prompts.jsonl` whose answers have room, and the keys of meta.json that say so.
+    """Return the lines of `prompts.jsonl` whose answers have room, and the keys of meta.json about them.
 
     An answer gets what the window leaves behind its prompt, at most `max_new_tokens`. A prompt that leaves
     less than a quarter of these, and less than 1,024 tokens, is left out.
@@ -140,8 +237,15 @@ def fit(
             "had no longer ones, late parts of such answers say little",
             *(key, longest, plan.sequence_length),
         )
-    found = {"too_long": too_long, "shortened": shortened, "window": {"tokens": window}}
-    return kept, {**found, "max_tokens": longest}
+    return kept, {
+        "too_long": too_long,
+        "shortened": shortened,
+        "window": {"tokens": window},
+        "max_tokens": longest,
+        "vocab_size_needed": 1 + max([*eos_ids, *(max(row["tokens"]) for row in kept)]),
+        "eos_token_ids": list(eos_ids),
+        "sequence_length": plan.sequence_length,
+    }
 
 
 def encode_prompts(
@@ -152,111 +256,4 @@ def encode_prompts(
     BOS is not repeated where a template wrote it.
     """
     start = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
-    # Many templates write BOS themselves.
     return [put_before(start, ids) for ids in tokenizer.encode(texts)]
-
-
-def prompts_meta(
-    plan: StagePlan, rows: Sequence[Mapping[str, Any]], eos_ids: Sequence[int]
-) -> dict[str, Any]:
-    """Return the keys of a meta.json that probes and generation tasks share."""
-    return {
-        "vocab_size_needed": 1 + max([*eos_ids, *(max(row["tokens"]) for row in rows)]),
-        "eos_token_ids": list(eos_ids),
-        "sequence_length": plan.sequence_length,
-    }
-
-
-def render_chat(
-    tokenizer: LoadedTokenizer,
-    template: str,
-    variables: Mapping[str, Any],
-    name: str,
-    messages: Sequence[Message],
-    *,
-    answer: bool = True,
-) -> str:
-    """Return a conversation as text, which is always the same, as templates see a fixed date.
-
-    Args:
-        variables: Values that the template reads besides the messages.
-        answer: Whether the text ends where the next answer begins.
-    """
-    from transformers.utils.chat_template_utils import render_jinja_template
-
-    try:
-        (text,), _ = render_jinja_template(
-            conversations=[[message.model_dump() for message in messages]],
-            chat_template=(_CLOCK if "strftime_now" in template else "") + template,
-            add_generation_prompt=answer,
-            **{**tokenizer.special, "date_string": _DATE, **variables},
-        )
-    except Exception as error:  # noqa: BLE001 - templates raise what they like
-        raise SourceError(
-            f"{name}: the chat template cannot render these messages ({reason_of(error)}); reword them "
-            f"or {_ANOTHER}"
-        ) from None
-    if not text.strip():
-        raise SourceError(f"{name}: the chat template writes no text of these messages; {_ANOTHER}")
-    return str(text)
-
-
-def warn_of_unread(key: str, template: str, variables: Mapping[str, Any]) -> None:
-    """Log the `chat_template_kwargs` that a template does not read, so that they change no prompt."""
-    if unread := [n for n in variables if not re.search(rf"\b{re.escape(n)}\b", template)]:
-        log.warning(
-            "%s.chat_template_kwargs: the chat template reads no %s; prompts are the same without it",
-            *(key, ", ".join(unread)),
-        )
-
-
-def warn_of_lost(key: str, chats: Iterable[tuple[Sequence[Message], str]]) -> None:
-    """Log which messages' text the rendered prompts lack: templates may drop an earlier turn's thinking."""
-    lost = [
-        (number, message)
-        for messages, text in chats
-        for number, message in enumerate(messages)
-        if " ".join(message.content.split()) not in " ".join(text.split())
-    ]
-    if lost:
-        number, message = lost[0]
-        log.warning(
-            "%s: the chat template leaves out text of %d messages (the first: message %d of a prompt, "
-            "%s's, %.60r); write it otherwise, or %s",
-            *(key, len(lost), number, message.role, message.content, _ANOTHER),
-        )
-
-
-def answer_ends(
-    tokenizer: LoadedTokenizer, template: str | None, variables: Mapping[str, Any]
-) -> tuple[list[int], list[str]]:
-    """Return the token ids and strings that end a completion besides its task's settings.
-
-    `template` is None where prompts are plain text.
-    """
-    ids, strings = ([], []) if template is None else _end_of_turn(tokenizer, template, variables)
-    eos = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
-    return sorted({*eos, *ids}), strings
-
-
-def _end_of_turn(
-    tokenizer: LoadedTokenizer, template: str, variables: Mapping[str, Any]
-) -> tuple[list[int], list[str]]:
-    """Return what the template puts after an answer: a token's id, or else a stop string, or nothing.
-
-    A base model's tokenizer may lack the token that the template writes out.
-    """
-    messages = (Message(role="user", content=_ASKED), Message(role="assistant", content=_REPLY))
-    text = render_chat(tokenizer, template, variables, "chat_template", messages, answer=False)
-    if not any(word.casefold() in text.casefold() for word in (_ASKED, _REPLY)):
-        raise SourceError(
-            "chat_template: it writes nothing of the messages, so that all prompts would be the same; "
-            f"{_ANOTHER}"
-        )
-    after = text.rpartition(_REPLY)[2].strip() if _REPLY in text else ""
-    if not after:
-        return [], []
-    first = tokenizer.encode([after])[0][0]
-    if first in tokenizer.whole_tokens:
-        return [first], []
-    return [], [after.splitlines()[0].rstrip()]

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from evaluation.prefill.caches import read_prompts
-from evaluation.prefill.prompts import warn_of_lost, warn_of_unread
+from evaluation.prefill.prompts import Chat
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.suites import Message
+from evaluation.tokenizers.base import LoadedTokenizer
+from evaluation.tokenizers.loading import load_tokenizer
 from tests.prefill.plans import make_plan
 from tests.prefill.test_caches import PROBE
 from tests.workflow.world import write_rows
@@ -38,6 +40,11 @@ RENDERED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 """Keys of a suite, of its item, and the prompt."""
 
 
+@pytest.fixture
+def tokenizer(fast_folder: Path) -> LoadedTokenizer:
+    return load_tokenizer(fast_folder, use_fast=True)
+
+
 @pytest.mark.parametrize(("suite", "item", "expected"), RENDERED)
 def test_an_item_decides_before_its_suite(
     suite: dict[str, Any],
@@ -65,19 +72,24 @@ def test_an_item_decides_before_its_suite(
     ("name", "is_read"), [("enable_thinking", True), ("enable_thinkin", False), ("thinking", False)]
 )
 def test_a_misspelt_variable_is_told(
-    name: str, is_read: bool, caplog: pytest.LogCaptureFixture
+    name: str, is_read: bool, caplog: pytest.LogCaptureFixture, tokenizer: LoadedTokenizer
 ) -> None:
-    warn_of_unread("probes.a", "{% if enable_thinking %}<think>{% endif %}", {name: True})
+    template = "{% if enable_thinking %}<think>{% endif %}"
+    Chat(tokenizer, template, {name: True}, "probes.a")
     assert (f"reads no {name}" in caplog.text) != is_read
 
 
-def test_names_text_of_messages_that_a_prompt_lacks(caplog: pytest.LogCaptureFixture) -> None:
+def test_names_text_of_messages_that_a_prompt_lacks(
+    caplog: pytest.LogCaptureFixture, tokenizer: LoadedTokenizer
+) -> None:
     """As templates that drop the thinking of earlier turns; white space may differ."""
-    asked = Message(role="user", content="2 + 2?")
+    asked = Message(role="user", content="2  +\n2?")
     solved = Message(role="assistant", content="<think>4, I think.</think>\n\n4")
-    warn_of_lost("x", [([asked, solved], "user: 2 +\n2? you: <think>4, I think.</think> 4")])
-    assert not caplog.text
-    warn_of_lost("generation_tasks.sums", [([asked, solved], "user: 2 + 2? you: 4")] * 2)
-    (said,) = caplog.messages
-    assert "generation_tasks.sums" in said
-    assert "4, I think." in said
+    for template, is_lost in (
+        (TEMPLATE, False),
+        (TEMPLATE.replace("m.content", "m.content[26:]"), True),
+    ):
+        chat = Chat(tokenizer, template, {}, "generation_tasks.sums")
+        assert chat.text("sums/0", [asked, solved])
+        chat.warn_of_lost()
+        assert ("generation_tasks.sums" in caplog.text and "2  +" in caplog.text) == is_lost
