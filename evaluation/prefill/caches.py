@@ -11,9 +11,9 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from evaluation.files import fingerprint
 from evaluation.prefill.entries import check_files, read_meta
@@ -29,9 +29,6 @@ EXAMPLES = "examples.jsonl"
 PROMPTS = "prompts.jsonl"
 DOCUMENTS = "docs.jsonl"
 
-Count = Annotated[int, Field(ge=0, lt=2**63)]
-TokenId = Annotated[int, Field(ge=0, lt=2**31)]
-
 
 class Stored(BaseModel):
     """Base of stored lines. Types are strict; unknown keys, as of later versions, are ignored."""
@@ -43,7 +40,7 @@ class Context(Stored):
     """The text that precedes a candidate, as tokens."""
 
     text: str
-    tokens: tuple[TokenId, ...]
+    tokens: tuple[int, ...]
 
 
 class AnswerCandidate(Stored):
@@ -53,11 +50,11 @@ class AnswerCandidate(Stored):
     where there is no other candidate.
     """
 
-    context: Count
+    context: int
     text: str
-    tokens: Annotated[tuple[TokenId, ...], Field(min_length=1)]
-    chars: Count
-    bytes: Count
+    tokens: tuple[int, ...]
+    chars: int
+    bytes: int
 
 
 class TokenizedQuestion(Stored):
@@ -66,9 +63,9 @@ class TokenizedQuestion(Stored):
     id: str
     cluster: str | None
     stratum: str | None = None
-    gold: Count
+    gold: int
     contexts: tuple[Context, ...]
-    candidates: Annotated[tuple[AnswerCandidate, ...], Field(min_length=1)]
+    candidates: tuple[AnswerCandidate, ...]
     unconditional: tuple[AnswerCandidate, ...] | None
 
 
@@ -82,8 +79,8 @@ class QuestionLine(Stored):
     key: str
     cluster: str | None
     stratum: str | None
-    gold: Count
-    sizes: list[tuple[Count, Count, Count]]
+    gold: int
+    sizes: list[tuple[int, int, int]]
     question: str | None = None
     row: str | None = None
 
@@ -93,8 +90,8 @@ class Prompt(Stored):
 
     id: str
     prompt: str
-    max_new_tokens: Annotated[int, Field(gt=0)]
-    tokens: tuple[TokenId, ...]
+    max_new_tokens: int
+    tokens: tuple[int, ...]
 
 
 class DocumentLine(Stored):

@@ -10,7 +10,6 @@ Any error of a template becomes one sentence with its key and its source.
 """
 
 import contextlib
-import datetime
 import decimal
 import math
 import random
@@ -22,6 +21,7 @@ from jinja2 import StrictUndefined, Undefined, UndefinedError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evaluation.errors import ConfigError, SourceError, kind_of, one_line, with_class
+from evaluation.files import is_unicode
 from evaluation.prefill.files import DatasetRow
 
 
@@ -42,14 +42,10 @@ def _writable(value: Any) -> Any:
         raise TypeError("a field that it writes is not a number (NaN); leave such rows out")
     if isinstance(value, str | int | float | decimal.Decimal | Undefined):
         return value
-    remedies = (
-        (type(None), "`{{ field or '' }}` if that is right"),
-        (list | tuple | dict, "the part of it that is meant, as `{{ field | join(', ') }}`"),
-        (datetime.date | datetime.time | datetime.timedelta, "`{{ field.isoformat() }}`"),
-        (object, "a text or number"),
+    raise TypeError(
+        f"a field that it writes is {kind_of(value)}; write a text or number, as `{{{{ field or '' }}}}`, "
+        "`{{ field | join(', ') }}` or `{{ field.isoformat() }}`"
     )
-    remedy = next(text for kind, text in remedies if isinstance(value, kind))
-    raise TypeError(f"a field that it writes is {kind_of(value)}; write {remedy}")
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -186,9 +182,5 @@ def values_of(row: DatasetRow) -> dict[str, Any]:
 
 def check_unicode(text: str) -> None:
     """Check that a text is valid Unicode: JSON can spell half a UTF-16 pair, which no tokenizer accepts."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise SourceError(
-            f"not valid Unicode at character {error.start}; repair the data"
-        ) from None
+    if not is_unicode(text):
+        raise SourceError("not valid Unicode; repair the data")
