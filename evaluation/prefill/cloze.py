@@ -27,9 +27,6 @@ log = logging.getLogger(__name__)
 _BATCH = 256
 """Questions tokenized at once."""
 
-_NAMED = 5
-"""Questions that meta.json names as examples."""
-
 
 def prefill_task(plan: StagePlan, name: str, _: Any, building: Path) -> dict[str, Any]:
     """Write a task's files; return its part of meta.json."""
@@ -90,7 +87,6 @@ class _Writer:
             "across_border": {
                 "questions": len(self._across),
                 "candidates": self._across.total(),
-                "first": list(self._across)[:_NAMED],
             },
         }
 

@@ -18,8 +18,7 @@ from typing import Any
 
 from evaluation.errors import ConfigError, SourceError, first_few
 from evaluation.files import fingerprint
-from evaluation.prefill.files import DatasetRow
-from evaluation.prefill.sources import ResolvedSplit
+from evaluation.prefill.sources import DatasetRow, ResolvedSplit
 from evaluation.prefill.templates import RowTemplates, at_row
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.sources import Task

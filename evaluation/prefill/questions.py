@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import DatasetRow
 from evaluation.prefill.items import RowRecipe, question_identity, row_identity
+from evaluation.prefill.sources import DatasetRow
 from evaluation.prefill.templates import reads_row
 from evaluation.settings.sources import Task
 

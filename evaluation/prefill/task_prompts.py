@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import DatasetRow
 from evaluation.prefill.items import RowRecipe, question_identity, read_items, row_identity
-from evaluation.prefill.sources import ResolvedSplit
+from evaluation.prefill.sources import DatasetRow, ResolvedSplit
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import Message
 

@@ -22,7 +22,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evaluation.errors import ConfigError, SourceError, kind_of, one_line, with_class
 from evaluation.files import is_unicode
-from evaluation.prefill.files import DatasetRow
+from evaluation.prefill.sources import DatasetRow
 
 
 def _regex_replace(text: str, pattern: str, replacement: str) -> str:

@@ -25,8 +25,7 @@ from evaluation.prefill.caches import (
     read_task,
 )
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.files import stamps_of
-from evaluation.prefill.sources import item_state
+from evaluation.prefill.sources import item_state, stamps_of
 from evaluation.settings import protocol
 from evaluation.settings.chat import ChatSettings
 from evaluation.settings.plan import StagePlan

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import read_rows
+from evaluation.prefill.sources import read_rows
 from tests.bad_input.mutations import damaged
 
 

@@ -150,7 +150,7 @@ def test_bos_stands_once_and_borders_are_counted(
             assert context.tokens[0] == tokenizer.bos_token_id
             assert tokenizer.bos_token_id not in context.tokens[1:]
     counted = task.meta["across_border"]
-    assert counted["questions"] == len(counted["first"])
+    assert counted["questions"] <= counted["candidates"]
     if counted["questions"]:
         assert f"of 3 questions, {counted['questions']} (the first: " in caplog.text
 
