@@ -7,59 +7,39 @@ only be judged by their meaning (`headline: false`) count for their category alo
 counts is null.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from evaluation.grading.verdicts import AnswerJob
+from evaluation.grading.verdicts import AnswerJob, check_errors, find_verdicts
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.variance import Floats
 from evaluation.results.units import ByItem, Units, units_of
 from evaluation.scoring.stored_completions import StoredCompletion, counted_completions, sample_key
+from evaluation.settings.checks import Check
 from evaluation.settings.measured import OF_PROBES, TRUNCATED
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suites import Probe
 from evaluation.settings.tiers import TIERS, Tier
 from evaluation.store import ScoreStore
 from evaluation.verification.checks.registry import named
 from evaluation.verification.thinking import checked_part
 from evaluation.verification.verdicts import Verdict, unless_unfinished
 
-
-@dataclass(frozen=True)
-class AnsweredProbe:
-    """A probe, its prompt as the model read it, the answer, and the template of its conversation."""
-
-    probe: Probe
-    prompt: str
-    answer: StoredCompletion
-    template: str | None
-
-    @property
-    def part(self) -> str | None:
-        """The part of the answer that checks read; None where the thinking is unfinished."""
-        after = self.probe.answer_after
-        return checked_part(self.answer.text, self.prompt, after, self.template)
-
-
-Answered = Mapping[str, AnsweredProbe]
-
 PromptRow = dict[str, Any]
 """A prompt, its answer, and the results of the checks."""
 
 
-def answered_probes(
+def verified_probes(
     plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]
-) -> tuple[Answered, list[Mapping[str, Any]]]:
-    """Return a stage's probes in the order of the suite, and the summaries of their scores.
+) -> tuple[list[PromptRow], list[Mapping[str, Any]], int]:
+    """Return rows in the order of the suite, summaries of their scores, and how many never ended thinking.
 
     Raises:
-        ScoringError: An answer is not stored.
+        ScoringError: An answer is not stored, or could not be verified.
     """
-    found: dict[str, AnsweredProbe] = {}
+    tier, probes = TIERS["tier4"], plan.suite.probes
+    answers, parts = dict[str, StoredCompletion](), dict[str, str | None]()
     summaries: dict[str, Mapping[str, Any]] = {}
     for chat in entry["chats"]:
         keys = {name: sample_key(entry["prompts"][name], 0) for name in chat["probes"]}
@@ -68,47 +48,42 @@ def answered_probes(
         )
         summaries |= used
         for name, key in keys.items():
-            probe, prompt = plan.suite.probes[name], entry["texts"][name]
-            found[name] = AnsweredProbe(probe, prompt, stored[key], chat["chat_template"])
-    return {name: found[name] for name in plan.suite.probes}, [*summaries.values()]
-
-
-def probe_jobs(answered: Answered) -> dict[str, AnswerJob]:
-    """Return the checks of all answers, by the place that errors name."""
-    return {
-        f"{check_name} of {name}": (check, {}, part)
-        for name, answer in answered.items()
-        for part in [answer.part or ""]
-        for check_name, check in named(answer.probe.checks)
+            prompt, after = entry["texts"][name], probes[name].answer_after
+            answers[name] = stored[key]
+            parts[name] = checked_part(stored[key].text, prompt, after, chat["chat_template"])
+    jobs: dict[tuple[str, str], AnswerJob] = {
+        (name, check_name): (check, {}, parts[name] or "")
+        for name, probe in probes.items()
+        for check_name, check in named(probe.checks)
     }
+    verdicts = find_verdicts(plan, store, tier, "probes", [*jobs.values()])
+    by_check = dict(zip(jobs, verdicts, strict=True))
+    # A probe without a verdict would be in no rate.
+    check_errors("probes", {f"{check} of {name}": v for (name, check), v in by_check.items()}, 0.0)
+    rows = [
+        {
+            "id": name,
+            "category": probe.category,
+            "headline": probe.headline,
+            "prompt": entry["texts"][name],
+            "response": answers[name].text,
+            "stop_reason": answers[name].stop_reason,
+            "prompt_tokens": answers[name].prompt_tokens,
+            "response_tokens": answers[name].tokens,
+            "checks": {
+                check_name: _checked(check, by_check[name, check_name], parts[name])
+                for check_name, check in named(probe.checks)
+            },
+        }
+        for name, probe in probes.items()
+    ]
+    return rows, [*summaries.values()], sum(part is None for part in parts.values())
 
 
-def probe_rows(answered: Answered, verdicts: Iterable[Verdict]) -> list[PromptRow]:
-    """Return answers with the results of the checks in `probe_jobs`'s order."""
-    following, rows = iter(verdicts), []
-    for name, entry in answered.items():
-        checks: dict[str, dict[str, Any]] = {}
-        counted = [*named(entry.probe.checks)]
-        for (check_name, check), found in zip(
-            counted, islice(following, len(counted)), strict=True
-        ):
-            verdict = unless_unfinished(found, entry.part is None)
-            note = {"note": verdict.note} if verdict.note else {}
-            checks[check_name] = {"kind": check.kind, "passed": verdict.credit == 1, **note}
-        rows.append(
-            {
-                "id": name,
-                "category": entry.probe.category,
-                "headline": entry.probe.headline,
-                "prompt": entry.prompt,
-                "response": entry.answer.text,
-                "stop_reason": entry.answer.stop_reason,
-                "prompt_tokens": entry.answer.prompt_tokens,
-                "response_tokens": entry.answer.tokens,
-                "checks": checks,
-            }
-        )
-    return rows
+def _checked(check: Check, verdict: Verdict, part: str | None) -> dict[str, Any]:
+    verdict = unless_unfinished(verdict, part is None)
+    note = {"note": verdict.note} if verdict.note else {}
+    return {"kind": check.kind, "passed": verdict.credit == 1, **note}
 
 
 def outcome(row: PromptRow, rate: str) -> float:

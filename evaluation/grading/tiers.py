@@ -17,13 +17,7 @@ from evaluation.grading.completions import (
     summarize_task,
     verify_samples,
 )
-from evaluation.grading.probes import (
-    answered_probes,
-    probe_jobs,
-    probe_rows,
-    probe_units,
-    summarize,
-)
+from evaluation.grading.probes import probe_units, summarize, verified_probes
 from evaluation.grading.texts import (
     block_units,
     candidates,
@@ -31,7 +25,7 @@ from evaluation.grading.texts import (
     slice_values,
     stored_rows,
 )
-from evaluation.grading.verdicts import check_errors, find_verdicts
+from evaluation.grading.verdicts import find_verdicts
 from evaluation.metrics.measures import MEASURES, measure_questions, summarize_questions
 from evaluation.prefill.caches import (
     EXAMPLES,
@@ -132,15 +126,10 @@ def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
 
 def _verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Verify the stored answers of Tier4 by the checks that the suite has now."""
-    tier, (answered, spent) = TIERS["tier4"], answered_probes(plan, store, entry)
-    jobs = probe_jobs(answered)
-    verdicts = find_verdicts(plan, store, tier, "probes", [*jobs.values()])
-    # A probe without a verdict would be in no rate.
-    check_errors("probes", dict(zip(jobs, verdicts, strict=True)), 0.0)
-    rows = probe_rows(answered, verdicts)
+    tier, (rows, spent, unfinished) = TIERS["tier4"], verified_probes(plan, store, entry)
     content = {
         **summarize(rows),
-        "unfinished": sum(probe.part is None for probe in answered.values()),
+        "unfinished": unfinished,
         "chats": [{key: chat[key] for key in _OF_CHATS} for chat in entry["chats"]],
         **{key: entry[key] for key in ("data", "data_checksum")},
     }

@@ -6,7 +6,7 @@ and memory, the verifier's settings, the document and the text. Where a verifier
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +14,7 @@ import pyarrow as pa
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint, unordered
 from evaluation.prefill.provided import limits_of, provider_of
-from evaluation.providers.score import Case as ProviderCase
-from evaluation.providers.score import CaseOutcome, score, verdict_of
+from evaluation.providers.score import score, verdict_of
 from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import Tier
@@ -55,15 +54,19 @@ def find_verdicts(
     """
     item, settings = f"verdicts-{name}", {"protocol": tier.protocol, **vars(limits_of(plan))}
     keys = [*_keys(jobs)]
-    prefix, fields = store.prefix(item, settings), SCHEMA.names[1:]
     verdicts, _ = store.find_rows(
-        prefix, keys, lambda row, _: Verdict(**{field: row[field] for field in fields})
+        store.prefix(item, settings),
+        keys,
+        lambda row, _: Verdict(**{field: row[field] for field in SCHEMA.names[1:]}),
     )
     missing = {key: job for key, job in zip(keys, jobs, strict=True) if key not in verdicts}
-    names, new = [*missing], run_verifiers(plan, [*missing.values()])
+    names, new = [*missing], _run_verifiers(plan, [*missing.values()])
     while part := {names[number]: verdict for number, verdict in islice(new, _PART)}:
         verdicts |= part
-        store_verdicts(store, item, settings, part)
+        sure = {key: verdict for key, verdict in part.items() if verdict.credit is not None}
+        if sure:  # where a verifier failed, it may succeed on another machine
+            rows = [{"key": key, **vars(verdict)} for key, verdict in sure.items()]
+            store.put_part(item, settings, StoredScore(pa.Table.from_pylist(rows, SCHEMA), {}))
     return [verdicts[key] for key in keys]
 
 
@@ -74,19 +77,6 @@ def _keys(jobs: Sequence[AnswerJob]) -> Iterator[str]:
         if both not in shared:
             shared[both] = fingerprint([verifier.model_dump(mode="json"), unordered(document)])
         yield fingerprint([shared[both], text])
-
-
-def store_verdicts(
-    store: ScoreStore, item: str, settings: Mapping[str, Any], verdicts: Mapping[str, Verdict]
-) -> None:
-    """Store verdicts by their keys, except those of verifiers that failed: they may succeed elsewhere."""
-    rows = [
-        {"key": key, **vars(verdict)}
-        for key, verdict in verdicts.items()
-        if verdict.credit is not None
-    ]
-    if rows:
-        store.put_part(item, settings, StoredScore(pa.Table.from_pylist(rows, SCHEMA), {}))
 
 
 def check_errors(what: str, verdicts: Mapping[str, Verdict], max_error_share: float) -> None:
@@ -101,20 +91,19 @@ def check_errors(what: str, verdicts: Mapping[str, Verdict], max_error_share: fl
         )
 
 
-def run_verifiers(plan: StagePlan, jobs: Sequence[AnswerJob]) -> Iterator[tuple[int, Verdict]]:
+def _run_verifiers(plan: StagePlan, jobs: Sequence[AnswerJob]) -> Iterator[tuple[int, Verdict]]:
     """Yield each job's number and verdict, as computed; raise what `verify_all` and `score` raise."""
-    own: dict[int, VerifierJob] = {}
+    built_in: dict[int, VerifierJob] = {}
     provided: dict[Provided, dict[str, list[int]]] = {}
     for number, (verifier, document, text) in enumerate(jobs):
         if not isinstance(verifier, Provided):
-            own[number] = verifier, document, text
-        else:
-            # A provider verifies each completion once, for all metrics of a task.
+            built_in[number] = verifier, document, text
+        else:  # a provider verifies each completion once, for all metrics of a task
             alike = provided.setdefault(verifier.model_copy(update={"metric": ""}), {})
             alike.setdefault(fingerprint([document, text]), []).append(number)
-    how, numbers = plan.config.verification, list(own)
+    how, numbers = plan.config.verification, [*built_in]
     for place, verdict in verify_all(
-        list(own.values()),
+        [*built_in.values()],
         workers=how.processes,
         seconds=how.seconds,
         memory_mb=how.memory_mb,
@@ -123,25 +112,21 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[AnswerJob]) -> Iterator[tuple[
     ):
         yield numbers[place], verdict
     for task, of_task in provided.items():
-        for number, outcome in _provided(plan, task, jobs, [*of_task.values()]):
-            verifier, _, text = jobs[number]
-            assert isinstance(verifier, Provided)
-            yield number, storable(verdict_of(verifier.metric, outcome, text))
+        yield from _provided(plan, task, jobs, [*of_task.values()])
 
 
 def _provided(
     plan: StagePlan, task: Provided, jobs: Sequence[AnswerJob], groups: Sequence[list[int]]
-) -> Iterator[tuple[int, CaseOutcome]]:
-    """Yield a provider's scores of each job, given the numbers of jobs that verify the same text."""
+) -> Iterator[tuple[int, Verdict]]:
+    """Yield the verdicts of a provider, given the numbers of jobs that verify the same text."""
     provider, request = provider_of(plan, task), {"task": task.task}
-
-    def score_part(part: Sequence[list[int]]) -> list[CaseOutcome]:
-        cases: list[ProviderCase] = [jobs[numbers[0]][1:] for numbers in part]
-        return score(provider, request, cases, limits_of(plan))
-
     starts = range(0, len(groups), _PROVIDED_PART)
     parts = [groups[start : start + _PROVIDED_PART] for start in starts]
+    cases = ([jobs[numbers[0]][1:] for numbers in part] for part in parts)
     with ThreadPoolExecutor(plan.config.verification.processes) as pool:
-        for part, outcomes in zip(parts, pool.map(score_part, parts), strict=True):
-            for numbers, outcome in zip(part, outcomes, strict=True):
-                yield from ((number, outcome) for number in numbers)
+        outcomes = pool.map(lambda part: score(provider, request, part, limits_of(plan)), cases)
+        for numbers, outcome in zip(groups, chain.from_iterable(outcomes), strict=True):
+            for number in numbers:
+                verifier, _, text = jobs[number]
+                assert isinstance(verifier, Provided)
+                yield number, storable(verdict_of(verifier.metric, outcome, text))
