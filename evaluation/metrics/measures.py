@@ -26,9 +26,8 @@ right answer is scored, there is only the first of these measures, and
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -44,72 +43,30 @@ MEASURES = tuple(metric.name for metric in TIERS["tier3"].secondary)
 LENGTHS = {"per_char": "chars", "per_byte": "bytes", "per_token": "tokens"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Questions:
+class Questions(NamedTuple):
     """What was measured on the questions of a task, (questions,) each.
 
-    `starts` and `sizes` are the first row and the number of rows of each question. `credits` are by the way
-    of comparing candidates, none where only right answers are scored; `measures` are by the metric.
+    `credits` are by the way of comparing candidates, none where only right answers are scored; `measures`
+    are by the metric. `ties` counts the questions whose best score several candidates share.
     """
 
     kind: TaskKind
     ids: list[str]
-    starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
     layout: Layout
     credits: Mapping[str, Floats]
     measures: Mapping[str, Floats]
     ties: int = 0
 
-    def ranked_by(self, primary: str) -> Floats:
-        """Return the credits by the primary way; raise ScoringError where there are none."""
-        if primary not in self.credits:
-            raise ScoringError(
-                f"the primary metric {primary} cannot be computed: no unconditional candidates were "
-                "scored; set `unconditional_context` and run again"
-            )
-        return self.credits[primary]
 
-
-@dataclass(frozen=True)
-class _Ranked:
-    """Scores of candidates by the way of comparing them and whether each is right, (rows,)."""
-
-    scores: Mapping[str, Floats]
-    gold: NDArray[np.bool_]
-    starts: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-
-    def best(self, scores: Floats) -> Floats:
-        """Return each question's highest score, (questions,)."""
-        highest: Floats = np.maximum.reduceat(scores, self.starts)
-        return highest
-
-    def credit(self, way: str) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return each question's credit, and whether candidates share its best score."""
-        is_best = self.scores[way] == np.repeat(self.best(self.scores[way]), self.sizes)
-        winners = np.add.reduceat(is_best.astype(np.int64), self.starts)
-        right = np.add.reduceat((is_best & self.gold).astype(np.int64), self.starts)
-        return right / winners, winners > 1
-
-    def bits(self) -> Floats:
-        """Return what the right candidate costs, in bits per byte."""
-        return -self.best(np.where(self.gold, self.scores["per_byte"], -np.inf)) / math.log(2)
-
-    def probability(self) -> Floats:
-        """Return the right candidates' share of all probability; the largest is subtracted before exp."""
-        raw = self.scores["raw"]
-        weights = np.exp(raw - np.repeat(self.best(raw), self.sizes))
-        right = np.add.reduceat(np.where(self.gold, weights, 0.0), self.starts)
-        shares: Floats = right / np.add.reduceat(weights, self.starts)
-        return shares
-
-
-_FORMULAS: Mapping[str, Callable[[_Ranked], Floats]] = {
-    "gold_bits_per_byte": _Ranked.bits,
-    "correct_probability": _Ranked.probability,
-}
-"""A formula for each secondary metric of Tier3."""
+def ranked_by(questions: Questions, primary: str) -> Floats:
+    """Return the credits by the primary way; raise ScoringError where there are none."""
+    if primary not in questions.credits:
+        raise ScoringError(
+            f"the primary metric {primary} cannot be computed: no unconditional candidates were "
+            "scored; set `unconditional_context` and run again"
+        )
+    return questions.credits[primary]
 
 
 def measure_questions(table: pa.Table, kind: TaskKind = "ranked") -> Questions:
@@ -120,27 +77,39 @@ def measure_questions(table: pa.Table, kind: TaskKind = "ranked") -> Questions:
         ScoringError: There are no items, or one cannot be measured; it names the item.
     """
     names = table["item"].to_numpy(zero_copy_only=False)
-    starts = np.flatnonzero(np.append(True, names[1:] != names[:-1])) if len(names) else names
-    sizes = np.diff(np.append(starts, len(names))).astype(np.int64)
-    ids = table["item"].take(starts.astype(np.int64)).to_pylist()
+    starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))[: len(names)]
+    sizes, first = np.diff(np.append(starts, len(names))), table.take(starts)
     gold = table["gold"].to_numpy(zero_copy_only=False)
+    ids = first["item"].to_pylist()
     _check(ids, gold, starts, sizes, kind)
-    ranked = _Ranked(candidate_scores(table), gold, starts, sizes)
-    about = {"ids": ids, "starts": starts, "sizes": sizes, "layout": _layout(table, starts)}
+    columns = {key: first[key].to_pylist() for key in ("cluster", "stratum", "question", "row")}
+    cluster, stratum, *sources = columns.values()
+    clusters, strata = (None if None in names else names for names in (cluster, stratum))
+    layout = Layout(len(ids), clusters, strata, sources)
+    scores = candidate_scores(table)
+
+    def best(values: Floats) -> Floats:
+        highest: Floats = np.maximum.reduceat(values, starts)
+        return highest
+
+    bits = -best(np.where(gold, scores["per_byte"], -np.inf)) / math.log(2)
     if kind == "gold":
         if table["is_greedy"].null_count:
             raise ScoringError("whether an answer is greedy is not stored; score it again")
         greedy = table["is_greedy"].to_numpy(zero_copy_only=False).astype(np.float64)
-        measures = {"gold_bits_per_byte": ranked.bits(), "greedy": greedy}
-        return Questions(kind=kind, credits={}, measures=measures, **about)
-    outcomes = {way: ranked.credit(way) for way in ranked.scores}
-    return Questions(
-        kind=kind,
-        credits={way: credit for way, (credit, _) in outcomes.items()},
-        measures={name: _FORMULAS[name](ranked) for name in MEASURES},
-        ties=int(outcomes["raw"][1].sum()),
-        **about,
-    )
+        measures = {"gold_bits_per_byte": bits, "greedy": greedy}
+        return Questions(kind, ids, sizes, layout, {}, measures)
+    weights = np.exp(scores["raw"] - np.repeat(best(scores["raw"]), sizes))
+    right = np.add.reduceat(np.where(gold, weights, 0.0), starts)
+    probability = right / np.add.reduceat(weights, starts)
+    is_best = {way: one == np.repeat(best(one), sizes) for way, one in scores.items()}
+    winners = {way: np.add.reduceat(one.astype(np.int64), starts) for way, one in is_best.items()}
+    credits = {
+        way: np.add.reduceat((one & gold).astype(np.int64), starts) / winners[way]
+        for way, one in is_best.items()
+    }
+    measures = {"gold_bits_per_byte": bits, "correct_probability": probability}
+    return Questions(kind, ids, sizes, layout, credits, measures, int((winners["raw"] > 1).sum()))
 
 
 def summarize_questions(questions: Questions, primary: str) -> dict[str, Any]:
@@ -154,7 +123,7 @@ def summarize_questions(questions: Questions, primary: str) -> dict[str, Any]:
     measures = {name: float(values.mean()) for name, values in questions.measures.items()}
     if questions.kind == "gold":
         return {"kind": "gold", **measures}
-    accuracy = float(questions.ranked_by(primary).mean())
+    accuracy = float(ranked_by(questions, primary).mean())
     chance = float((1 / questions.sizes).mean())
     return {
         "accuracy": accuracy,
@@ -182,21 +151,6 @@ def candidate_scores(table: pa.Table) -> dict[str, Floats]:
     if table["unconditional"].null_count == 0:
         scores["pmi"] = logprob - _finite(table, "unconditional")
     return scores
-
-
-def _layout(table: pa.Table, starts: NDArray[np.int64]) -> Layout:
-    """Return how the questions depend on one another; programs' tables may lack the columns for it."""
-
-    def names(column: str) -> list[Any] | None:
-        is_there = column in table.column_names
-        return table[column].take(starts).to_pylist() if is_there else None
-
-    clusters, strata = (
-        found if found and None not in found else None
-        for found in map(names, ("cluster", "stratum"))
-    )
-    sources = [found for found in map(names, ("question", "row")) if found is not None]
-    return Layout(len(starts), clusters, strata, sources)
 
 
 def _check(
