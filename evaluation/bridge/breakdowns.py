@@ -1,8 +1,8 @@
 """Breakdowns of deltas by position and group, which enter no verdict.
 
 by position     the loss at the positions of a slice: how much context a checkpoint makes use of
-by group        verified answers in fixed groups of prompts, such as a level or a subject. They are
-                a family of their own: Holm's correction is over all groups of the step
+by group        credits in fixed groups of questions or prompts, such as a level or a subject. Those of a
+                tier are a family of their own: Holm's correction is over all of them
 """
 
 from collections.abc import Iterator
@@ -61,13 +61,16 @@ class Breakdowns(NamedTuple):
 
     @property
     def by_group(self) -> list[dict[str, Any]]:
-        """Rows of `deltas_file.GroupDelta`, corrected by Holm's method over all of them."""
-        rows = [row for pair in tier_pairs(*self) for row in _group_rows(pair)]
-        adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
-        return [
-            {**row, "p_holm": p, "flag": None if p is None else flag_of(row["delta"], p)}
-            for row, p in zip(rows, adjusted.values(), strict=True)
-        ]
+        """Rows of `deltas_file.GroupDelta`, corrected by Holm's method over those of each tier."""
+        return [row for pair in tier_pairs(*self) for row in _corrected([*_group_rows(pair)])]
+
+
+def _corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
+    return [
+        {**row, "p_holm": p, "flag": None if p is None else flag_of(row["delta"], p)}
+        for row, p in zip(rows, adjusted.values(), strict=True)
+    ]
 
 
 def _position_rows(pair: Pair) -> Iterator[dict[str, Any]]:
@@ -95,7 +98,7 @@ def _position_rows(pair: Pair) -> Iterator[dict[str, Any]]:
 def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
     head = pair.tier.head
     for name, mine, other in pair.both:
-        grouping = None if mine.units is None else Layout(len(mine.units.ids)).groups
+        grouping = None if mine.units is None else mine.units.layout.groups
         paired = None if grouping is None else paired_of(mine, other, head, grouping)
         if paired is None or mine.units is None:
             continue

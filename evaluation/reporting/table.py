@@ -11,7 +11,7 @@ from evaluation.checkpoints.training import consumed_tokens
 from evaluation.errors import EvaluationError
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
-from evaluation.results.deltas_file import StepDeltas
+from evaluation.results.deltas_file import GroupDelta, StepDeltas
 from evaluation.results.table import TABLE_COLUMNS, TableRows
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -67,6 +67,30 @@ def _rows(
             **known.get((*_name(value), value.position), {}),
         }
         yield {name: row.get(name) for name in _NAMES}
+    if deltas is not None:
+        yield from (_stratum(deltas, row, about) for row in deltas.groups)
+
+
+def _stratum(deltas: StepDeltas, row: GroupDelta, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a fixed group of an item's units, such as `mmlu (stratum anatomy)`."""
+    metric = TIERS[row.tier].head
+    found = {
+        **about,
+        **{
+            name: getattr(row, name)
+            for name in ("tier", "value", "delta", "p", "p_holm", "mde", "flag")
+        },
+        "item": f"{row.item} ({row.by} {row.group})",
+        "n": row.prompts,
+        "metric": metric.name,
+        "unit": metric.unit,
+        "higher_is_better": metric.higher_is_better,
+        "primary": False,
+        "against": "/".join(Path(deltas.bridge.path).parts[-2:]),
+        "delta_low": row.low,
+        "delta_high": row.high,
+    }
+    return {name: found.get(name) for name in _NAMES}
 
 
 Name = tuple[str, str, str]

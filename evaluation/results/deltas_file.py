@@ -63,7 +63,7 @@ class Change(FileModel):
 
 
 class GroupDelta(Change):
-    """The headline's delta among the prompts of a fixed group, such as a level or a subject."""
+    """The headline's delta among the units of a fixed group, such as a level or a subject."""
 
     item: str
     by: str

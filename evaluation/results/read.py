@@ -43,7 +43,9 @@ class Item:
     @property
     def groupings(self) -> Mapping[str, Mapping[str, str]]:
         """The fixed groups of its units, by grouping; none without units."""
-        return {} if self.units is None else self.units.groupings
+        if self.units is None or self.units.groupings or self.units.layout.strata is None:
+            return {} if self.units is None else self.units.groupings
+        return {"stratum": dict(zip(self.units.ids, self.units.layout.strata, strict=True))}
 
 
 @dataclass(frozen=True, kw_only=True)

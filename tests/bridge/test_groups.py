@@ -5,15 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from statsmodels.stats.multitest import multipletests
 
 from evaluation.bridge.deltas import compare
+from evaluation.bridge.write import write_deltas
+from evaluation.files import write_parquet
+from evaluation.reporting.table import stage_rows
 from evaluation.reporting.tables.side_by_side import checkpoint_columns
+from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
+from tests.bridge.units import write_all_units
 
 QUIZ: dict[str, Any] = SUITE["tasks"]["quiz"]
 TASKS = {**dict.fromkeys(("quiz", "exam", "riddles"), QUIZ), "last_word": GOLD}
@@ -114,6 +121,36 @@ def test_a_centered_group_is_zero_at_chance(tmp_path: Path) -> None:
     )
     content = read(plan.step_folder(20) / "bridge_deltas.json")
     assert content["objectives"][0]["delta"] == fair.estimate.value
+
+
+def test_strata_are_items_with_deltas_of_their_own(tmp_path: Path) -> None:
+    plan = written(tmp_path, OF_CORE)
+    parity = np.arange(400) % 2
+    for folder in (*map(plan.step_folder, STEPS), plan.bridge_folder):
+        path = folder / "tier3_cf_candidates.parquet"
+        table = pq.read_table(path)
+        even = np.array(["even", "odd"])[
+            np.array([int(i.split("/")[1]) % 2 for i in table["item"].to_pylist()])
+        ]
+        chosen = np.where(np.array(table["task"].to_pylist()) == "quiz", even, None)
+        write_parquet(path, table.append_column("stratum", pa.array(chosen, pa.string())))
+        write_all_units(folder)
+    content, _ = write_deltas(plan, 20)
+    found = read(plan.step_folder(20) / "bridge_deltas.json")["groups"]
+    rows = {(row["item"], row["group"]): row for row in found if row["tier"] == "tier3"}
+    assert {*rows} == {("quiz", "even"), ("quiz", "odd")}
+    sides = [questions(folder)["quiz"] for folder in (plan.step_folder(20), plan.bridge_folder)]
+    for (_, name), row in rows.items():
+        ours, theirs = (side[parity == (name == "odd")] for side in sides)
+        assert (row["value"], row["prompts"]) == (pytest.approx(ours.mean()), 200)
+        assert row["delta"] == pytest.approx((ours - theirs).mean())
+        assert row["low"] < row["delta"] < row["high"]
+    adjusted = multipletests([row["p"] for row in rows.values()], method="holm")[1]
+    assert [row["p_holm"] for row in rows.values()] == pytest.approx(list(adjusted))
+    table = stage_rows(read_stage(plan, [20]), {}, {20: content}, {})
+    (row,) = (r for r in table if (r["item"], r["step"]) == ("quiz (stratum odd)", 20))
+    assert row["delta"] == rows["quiz", "odd"]["delta"]
+    assert (row["n"], row["primary"], row["against"]) == (200, False, "second/100")
 
 
 def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
