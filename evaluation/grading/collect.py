@@ -172,21 +172,22 @@ def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str
     Raises ScoringError where the file lacks the numbers of questions, or the chances, of a group's items.
     """
     every = subject.plan.suite.groups
-    groups = subject.plan.suite.tier_groups(name)
+    groups, tier = subject.plan.suite.tier_groups(name), TIERS[name]
     if not groups:
         return {}
-    used = {item: entry.get("items") for item, entry in content[TIERS[name].section].items()}
+    used = {item: entry.get("items") for item, entry in content[tier.section].items()}
+    values = {item: entry.get(tier.head.key) for item, entry in content[tier.section].items()}
     counts = {
         item: count["used"] if isinstance(count, dict) else count for item, count in used.items()
     }
     questions = {item: count for item, count in counts.items() if count}
     try:
-        weights = {group: group_weights(group, every, questions) for group in groups}
+        weights = {group: group_weights(group, every, questions, values) for group in groups}
     except KeyError as lacking:
         raise ScoringError(
             f"a group weighs by questions, and {name} has no `items` of {lacking}; set `weigh: leaves`"
         ) from None
-    chances = {item: entry.get("chance") for item, entry in content[TIERS[name].section].items()}
+    chances = {item: entry.get("chance") for item, entry in content[tier.section].items()}
     offsets = dict[str, float]()
     for group in (group for group, one in groups.items() if one.centered):
         if without := [item for item in weights[group] if chances[item] is None]:

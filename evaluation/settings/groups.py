@@ -20,11 +20,11 @@ class Group(Settings):
     members: Annotated[tuple[Label, ...], AfterValidator(distinct)] = Field(
         min_length=1, description="Slices or tasks, or other groups, by name."
     )
-    weigh: Literal["members", "leaves", "questions"] = Field(
+    weigh: Literal["members", "leaves", "questions", "larger"] = Field(
         "members",
         description="`members`: each member counts once, a group by its own mean; `leaves`: each slice or "
         "task counts once, even if several groups have it; `questions`: each slice or task weighs its "
-        "number of questions, prompts or blocks.",
+        "number of questions, prompts or blocks; `larger`: only the task with the largest value counts.",
     )
     centered: bool = Field(
         False,
@@ -44,20 +44,33 @@ def group_leaves(name: str, groups: Groups) -> list[str]:
     return list(leaves)
 
 
-def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> dict[str, float]:
-    """Return the weight, of 1, of each slice or task in a group's mean, by its count of `questions`."""
+def group_weights(
+    name: str, groups: Groups, questions: Mapping[str, int], values: Mapping[str, float]
+) -> dict[str, float]:
+    """Return the weight, of 1, of each item in a group's mean, by its count of `questions` or its value."""
     group = groups[name]
     groups = _of_its_tier(group, groups)
+    if group.weigh == "larger":
+        return {max(group.members, key=lambda member: values[member]): 1.0}
     if group.weigh != "members":
         leaves = group_leaves(name, groups)
         sizes = [questions[leaf] if group.weigh == "questions" else 1 for leaf in leaves]
         return {leaf: size / sum(sizes) for leaf, size in zip(leaves, sizes, strict=True)}
     weights: dict[str, float] = {}
     for member in group.members:
-        inner = group_weights(member, groups, questions) if member in groups else {member: 1.0}
+        nested = member in groups
+        inner = group_weights(member, groups, questions, values) if nested else {member: 1.0}
         for leaf, weight in inner.items():
             weights[leaf] = weights.get(leaf, 0.0) + weight / len(group.members)
     return weights
+
+
+def takes_larger(name: str, groups: Groups) -> bool:
+    """Return whether a group, or one in it, takes the larger of its members: no delta always has both."""
+    inner = [
+        member for member in groups[name].members if member in _of_its_tier(groups[name], groups)
+    ]
+    return groups[name].weigh == "larger" or any(takes_larger(one, groups) for one in inner)
 
 
 def centered_weights(
@@ -94,6 +107,8 @@ def _problem(name: str, group: Group, groups: Groups, items: Mapping[str, object
         return f"{tier.name} has rates over all {tier.unit} and no mean of them; take it out"
     if name in items or name in {getattr(item, "group", None) for item in items.values()}:
         return f"a {tier.item}, or the `group` of one, has this name; rename one of them"
+    if group.weigh == "larger" and (tier.name == "tier2" or groups.keys() & group.members):
+        return "weigh: larger: its members are tasks of one benchmark; name no slices and no groups"
     if group.centered and tier.name != "tier3":
         return f"centered: {tier.name} has no choices, so no chance; take it out"
     others = [m for m in group.members if m in groups and groups[m].centered != group.centered]
@@ -110,8 +125,7 @@ def _problem(name: str, group: Group, groups: Groups, items: Mapping[str, object
             f"higher is better for the {tier.head.words} of {kinds['ranked']}, lower for the bits per "
             f"byte of {kinds['gold']}, which has no choices; no mean holds both"
         )
-    if group.centered and "gold" in kinds:
-        return (
-            f"centered: {kinds['gold']} is of kind gold, so it has no chance; take one of them out"
-        )
+    if "gold" in kinds and (group.centered or group.weigh == "larger"):
+        key = "centered" if group.centered else "weigh: larger"
+        return f"{key}: {kinds['gold']} has no choices, so no accuracy; take one of them out"
     return None

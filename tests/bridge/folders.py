@@ -97,7 +97,10 @@ def _weights(plan: StagePlan, items: int) -> dict[str, Any]:
     groups: dict[str, Any] = {}
     for name, group in plan.suite.groups.items():
         same = dict.fromkeys(getattr(plan.suite, TIERS[group.tier].section), items)
-        weights, of_tier = group_weights(name, plan.suite.groups, same), _of(groups, group.tier)
+        weights, of_tier = (
+            group_weights(name, plan.suite.groups, same, same),
+            _of(groups, group.tier),
+        )
         if group.centered:
             chances = dict.fromkeys(weights, 0.25)
             weights, of_tier["offsets"][name] = centered_weights(weights, chances)

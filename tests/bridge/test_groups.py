@@ -12,12 +12,14 @@ from statsmodels.stats.multitest import multipletests
 
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.write import write_deltas
-from evaluation.files import write_parquet
+from evaluation.errors import ConfigError
+from evaluation.files import write_json, write_parquet
 from evaluation.reporting.table import stage_rows
 from evaluation.reporting.tables.side_by_side import checkpoint_columns
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
+from evaluation.settings.groups import group_weights
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
 from tests.bridge.units import write_all_units
@@ -151,6 +153,28 @@ def test_strata_are_items_with_deltas_of_their_own(tmp_path: Path) -> None:
     (row,) = (r for r in table if (r["item"], r["step"]) == ("quiz (stratum odd)", 20))
     assert row["delta"] == rows["quiz", "odd"]["delta"]
     assert (row["n"], row["primary"], row["against"]) == (200, False, "second/100")
+
+
+def test_the_larger_of_two_forms_has_a_delta_where_both_sides_take_one(tmp_path: Path) -> None:
+    larger = {"group": "better", "members": ["quiz", "riddles"], "weigh": "larger"}
+    plan = planned(tmp_path, **larger)
+    values = {"quiz": 0.4, "riddles": 0.6}
+    assert group_weights("better", plan.suite.groups, {}, values) == {"riddles": 1.0}
+    write_stage_of(plan, {n: {"skill": 0.3, "nats": 2.9} for n in STEPS})  # all take quiz
+    for is_same in (True, False):
+        sides = [read_results(f, plan.tiers) for f in (plan.step_folder(20), plan.bridge_folder)]
+        deltas = {one.item: one for one in compare(*sides) if one.metric == "delta_acc"}
+        levels = {one.item: one for one in values_of(sides[1]) if one.metric == "acc"}
+        taken = "quiz" if is_same else "riddles"
+        assert levels["better (group)"].value == levels[taken].value
+        assert levels["better (group)"].low == levels[taken].low
+        assert ("better (group)" in deltas) == is_same
+        assert not is_same or deltas["better (group)"].estimate.se == deltas["quiz"].estimate.se
+        content = read(plan.bridge_folder / "tier3_cf.json")
+        content["groups"]["better"] = {"riddles": 1.0}
+        write_json(plan.bridge_folder / "tier3_cf.json", content)
+    with pytest.raises(ConfigError, match="better takes the larger"):
+        planned(tmp_path, {**OF_CORE, "group": "better"}, **larger)
 
 
 def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:

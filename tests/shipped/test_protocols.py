@@ -108,7 +108,8 @@ def test_ranked(
     task = load_suite(SUITES, suite).tasks[name]
     assert isinstance(task, Task)
     questions, _, _ = read_items(Recipe(name, task), task, *locate_item(task, mirrored(mirrors)))
-    asked = {"task": theirs, "chat": False, "num_fewshot": 0, "limit": 9, "mirrors": mirrors}
+    about = {"task": theirs, "num_fewshot": task.num_fewshot}
+    asked = {**about, "chat": False, "limit": 9, "mirrors": mirrors}
     wanted = render(harness, "x", asked, RankedQuestion).documents
     mine = ["".join(pair) for question in questions for pair in question.pairs]
     others = ["".join(pair) for question in wanted for pair in question.choices]
