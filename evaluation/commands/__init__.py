@@ -86,7 +86,7 @@ def asked_subjects(
 
     if getattr(options, "bridge", False):
         return [bridge_subject(plan, plans)]
-    return [step_subject(plan, one) for one in dict.fromkeys(options.step)]
+    return [step_subject(plan, step) for step in dict.fromkeys(options.step)]
 
 
 def chosen_plans(

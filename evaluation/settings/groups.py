@@ -70,7 +70,7 @@ def takes_larger(name: str, groups: Groups) -> bool:
     inner = [
         member for member in groups[name].members if member in _of_its_tier(groups[name], groups)
     ]
-    return groups[name].weigh == "larger" or any(takes_larger(one, groups) for one in inner)
+    return groups[name].weigh == "larger" or any(takes_larger(member, groups) for member in inner)
 
 
 def centered_weights(
@@ -90,7 +90,9 @@ def check_groups(
     origin: str, groups: Groups, items: Mapping[TierName, Mapping[str, object]]
 ) -> None:
     """Refuse groups whose members, the `items` of each tier, cannot be averaged."""
-    graph = {name: _of_its_tier(one, groups).keys() & one.members for name, one in groups.items()}
+    graph = {
+        name: _of_its_tier(group, groups).keys() & group.members for name, group in groups.items()
+    }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

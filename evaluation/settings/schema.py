@@ -31,11 +31,11 @@ def keys_page() -> str:
     parts = [_HEAD]
     for title, model in (("config.yaml", Config), ("task_suites/*.yaml", Suite)):
         schema = model.model_json_schema()
-        known = {n: one for n, one in schema.pop("$defs").items() if "properties" in one}
+        known = {n: d for n, d in schema.pop("$defs").items() if "properties" in d}
         parts.append(f"## `{title}`\n\n{_table(schema, known)}")
-        for name, one in known.items():
-            about = f"{one['description']}\n\n" if "description" in one else ""
-            parts.append(f"### {name}\n\n{about}{_table(one, known)}")
+        for name, definition in known.items():
+            about = f"{definition['description']}\n\n" if "description" in definition else ""
+            parts.append(f"### {name}\n\n{about}{_table(definition, known)}")
     return "\n".join(parts)
 
 
@@ -45,7 +45,7 @@ def _table(schema: Schema, known: Mapping[str, Schema]) -> str:
         inner = dict.fromkeys(re.findall(r"#/\$defs/(\w+)", json.dumps(value)))
         links = [f"[{name}](#{name.lower()})" for name in inner if name in known]
         kinds = [
-            one.get("type") for one in (value, *value.get("anyOf", ()), *value.get("oneOf", ()))
+            kind.get("type") for kind in (value, *value.get("anyOf", ()), *value.get("oneOf", ()))
         ]
         form = "[]" if "array" in kinds else ".<name>" if "object" in kinds else ""
         is_free = key in schema.get("required", ()) and "const" not in value
