@@ -56,12 +56,12 @@ class Breakdowns(NamedTuple):
 
     @property
     def by_position(self) -> list[dict[str, Any]]:
-        """Rows of `deltas_file.PositionDelta`, in nats per token; BridgeError where blocks differ."""
+        """Rows of deltas by position, in nats per token; BridgeError where blocks differ."""
         return [row for pair in tier_pairs(*self) for row in _position_rows(pair)]
 
     @property
     def by_group(self) -> list[dict[str, Any]]:
-        """Rows of `deltas_file.GroupDelta`, corrected by Holm's method over those of each tier."""
+        """Rows of deltas by group, corrected by Holm's method over those of each tier."""
         return [row for pair in tier_pairs(*self) for row in _corrected([*_group_rows(pair)])]
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.errors import EvaluationError
 from evaluation.reporting.terminal import as_table
 from evaluation.results.comparison_file import (
-    ComparisonRow,
     LeadRow,
     RunComparison,
     StageComparison,
@@ -17,10 +17,13 @@ from evaluation.runs.compare import compare_runs, write_comparisons
 from evaluation.runs.find import find_run, this_run
 from evaluation.runs.folders import references
 from evaluation.runs.matching import Matching, match_label
+from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
+from evaluation.settings.tiers import TIERS
 
-Rows = Sequence[ComparisonRow]
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
 
 
 def folders_as_text(compared: RunComparison) -> str:
@@ -33,37 +36,46 @@ def folders_as_text(compared: RunComparison) -> str:
 
 def _summary(rows: Rows) -> tuple[str, bool]:
     """Return in words what is significantly worse, items by Holm's correction, and whether anything is."""
-    primary = [row for row in rows if row.primary]
-    worse = [row for row in primary if row.flag == "worse"]
-    means = [row for row in _shown(rows) if not row.primary and row.flag == "worse"]
-    overall = dict.fromkeys(f"{row.tier} {row.definition.words}" for row in means)
+    primary = [row for row in rows if row["primary"]]
+    worse = [row for row in primary if row["flag"] == "worse"]
+    means = [row for row in _shown(rows) if not row["primary"] and row["flag"] == "worse"]
+    overall = dict.fromkeys(f"{row['tier']} {_metric(row).words}" for row in means)
     text = f"{len(worse)} of {len(primary)} items significantly worse (Holm-corrected)"
     text += f"; means that are worse, each by its own test: {', '.join(overall)}" if overall else ""
     return text, bool(worse or overall)
 
 
 def _shown(rows: Rows) -> Rows:
-    return [row for row in rows if row.primary or is_mean(row.tier, row.item)]
+    return [row for row in rows if row["primary"] or is_mean(row["tier"], row["item"])]
 
 
 def _delta_table(rows: Rows) -> str:
     table = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", "flag"]]
     for row in _shown(rows):
         tier, *values = _values(row)
-        mde = "–" if row.mde is None else row.definition.number(row.mde)
-        tested = _interval(row, row.low, row.high), _number(row.p), _number(row.p_holm), mde
-        table.append([tier, row.item, *values, *tested, row.flag or ""])
+        mde = "–" if row["mde"] is None else _metric(row).number(row["mde"])
+        tested = (
+            _interval(row, row["low"], row["high"]),
+            _number(row["p"]),
+            _number(row["p_holm"]),
+            mde,
+        )
+        table.append([tier, row["item"], *values, *tested, row["flag"] or ""])
     return as_table(table)
 
 
-def _values(row: ComparisonRow) -> list[str]:
-    metric = row.definition
-    values = metric.number(row.value_a), metric.number(row.value_b)
-    return [row.tier, metric.column, *values, metric.number(row.delta, "+")]
+def _values(row: Row) -> list[str]:
+    metric = _metric(row)
+    values = metric.number(row["value_a"]), metric.number(row["value_b"])
+    return [row["tier"], metric.column, *values, metric.number(row["delta"], "+")]
 
 
-def _interval(row: ComparisonRow, low: float | None, high: float | None) -> str:
-    return "–" if low is None or high is None else row.definition.interval(low, high)
+def _interval(row: Row, low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else _metric(row).interval(low, high)
+
+
+def _metric(row: Row) -> Metric:
+    return TIERS[row["tier"]].metric(row["metric"])
 
 
 def _number(p: float | None) -> str:
@@ -85,7 +97,7 @@ def is_worse_at_last(runs: RunComparison) -> bool | None:
         None where nothing of some stage could be tested.
     """
     last = [list(stage.by_match.values())[-1] for stage in runs.stages]
-    if not all(any(row.p is not None for row in _shown(rows)) for rows in last):
+    if not all(any(row["p"] is not None for row in _shown(rows)) for rows in last):
         return None
     return any(_summary(rows)[1] for rows in last)
 
@@ -108,12 +120,12 @@ def _stage(stage: StageComparison) -> str:
 def _by_step(matched: Mapping[Steps, Rows], overall: Sequence[LeadRow]) -> Iterator[list[str]]:
     for (mine, other), rows in matched.items():
         step = str(mine) if mine == other else f"{mine} / {other}"
-        known = {(row.tier, row.item, row.metric): row for row in rows}
+        known = {(row["tier"], row["item"], row["metric"]): row for row in rows}
         for lead in overall:
             row = known[lead.tier, lead.item, lead.metric]
-            own, at_once = (row.low, row.high), (row.low_all, row.high_all)
+            own, at_once = (row["low"], row["high"]), (row["low_all"], row["high_all"])
             intervals = _interval(row, *own), _interval(row, *at_once)
-            yield [step, *_values(row), *intervals, _number(row.p)]
+            yield [step, *_values(row), *intervals, _number(row["p"])]
 
 
 def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[str]]:

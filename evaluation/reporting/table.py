@@ -11,7 +11,7 @@ from evaluation.checkpoints.training import consumed_tokens
 from evaluation.errors import EvaluationError
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
-from evaluation.results.deltas_file import GroupDelta, StepDeltas
+from evaluation.results.deltas_file import StepDeltas
 from evaluation.results.table import TABLE_COLUMNS, TableRows
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -71,26 +71,23 @@ def _rows(
         yield from (_stratum(deltas, row, about) for row in deltas.groups)
 
 
-def _stratum(deltas: StepDeltas, row: GroupDelta, about: Mapping[str, Any]) -> dict[str, Any]:
+def _stratum(deltas: StepDeltas, row: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     """Return the row of a fixed group of an item's units, such as `mmlu (stratum anatomy)`."""
-    metric = TIERS[row.tier].head
-    found = {
+    metric = TIERS[row["tier"]].head
+    columns = {
         **about,
-        **{
-            name: getattr(row, name)
-            for name in ("tier", "value", "delta", "p", "p_holm", "mde", "flag")
-        },
-        "item": f"{row.item} ({row.by} {row.group})",
-        "n": row.prompts,
+        **{name: row[name] for name in ("tier", "value", "delta", "p", "p_holm", "mde", "flag")},
+        "item": f"{row['item']} ({row['by']} {row['group']})",
+        "n": row["prompts"],
         "metric": metric.name,
         "unit": metric.unit,
         "higher_is_better": metric.higher_is_better,
         "primary": False,
         "against": "/".join(Path(deltas.bridge.path).parts[-2:]),
-        "delta_low": row.low,
-        "delta_high": row.high,
+        "delta_low": row["low"],
+        "delta_high": row["high"],
     }
-    return {name: found.get(name) for name in _NAMES}
+    return {name: columns.get(name) for name in _NAMES}
 
 
 Name = tuple[str, str, str]
@@ -122,14 +119,15 @@ Key = tuple[str, str, str, int | None]
 def _by_key(content: StepDeltas) -> Iterator[tuple[Key, dict[str, Any]]]:
     """Yield what the table has of each delta, by tier, item, metric and position."""
     for row in content.deltas:
-        key = row.tier, row.item, row.metric.removeprefix("delta_"), None
-        columns = {name: getattr(row, name) for name in ("delta", "p", "p_holm", "mde", "flag")}
-        yield key, {**columns, "against": row.bridge, "delta_low": row.low, "delta_high": row.high}
+        columns = {name: row[name] for name in ("delta", "p", "p_holm", "mde", "flag")}
+        bounds = {"delta_low": row["low"], "delta_high": row["high"]}
+        key = row["tier"], row["item"], row["metric"].removeprefix("delta_"), None
+        yield key, {**columns, **bounds, "against": row["bridge"]}
     bridge = "/".join(Path(content.bridge.path).parts[-2:])
-    for bin_row in content.by_position:
-        columns = {"delta": bin_row.delta, "delta_low": bin_row.low, "delta_high": bin_row.high}
-        at = bin_row.tier, bin_row.item, TIERS[bin_row.tier].headline, bin_row.first
-        yield at, {**columns, "against": bridge}
+    for row in content.by_position:
+        bounds = {"delta": row["delta"], "delta_low": row["low"], "delta_high": row["high"]}
+        key = row["tier"], row["item"], TIERS[row["tier"]].headline, row["first"]
+        yield key, {**bounds, "against": bridge}
 
 
 def tokens_before(stage: StageResults, plans: Mapping[str, StagePlan]) -> int | None:

@@ -1,8 +1,8 @@
 """Typed models of `comparison.json` and `comparison.csv`, which compare runs."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from evaluation.results.deltas_file import DeltaColumns
+from evaluation.results.deltas_file import Rows
 from evaluation.results.files import FileModel, StageFile
 from evaluation.settings.runs import By
 from evaluation.settings.tiers import TierName
@@ -13,23 +13,6 @@ COMPARISON_FILES = (COMPARISON_TABLE, COMPARISON)
 
 Steps = tuple[int | None, int | None]
 """Steps of two matched checkpoints."""
-
-
-class ComparisonRow(DeltaColumns):
-    """A delta A - B at two matched checkpoints. Stable: new columns go to the end."""
-
-    run_a: str
-    run_b: str
-    stage_a: str
-    stage_b: str
-    step_a: int | None
-    step_b: int | None
-    tokens_a: int | None
-    tokens_b: int | None
-    value_a: float
-    value_b: float
-    low_all: float | None
-    high_all: float | None
 
 
 class LeadRow(FileModel):
@@ -58,7 +41,7 @@ class StageComparison(FileModel):
     notes: tuple[str, ...]
     corrected_for: str
     leads: tuple[LeadRow, ...]
-    deltas: tuple[ComparisonRow, ...]
+    deltas: Rows
 
     @property
     def title(self) -> str:
@@ -66,12 +49,12 @@ class StageComparison(FileModel):
         return " against ".join(dict.fromkeys((self.stage_a, self.stage_b)))
 
     @property
-    def by_match(self) -> dict[Steps, list[ComparisonRow]]:
+    def by_match(self) -> dict[Steps, list[dict[str, Any]]]:
         """Its deltas by the steps of A and B, in the order of the comparison."""
-        comparison_rows: dict[Steps, list[ComparisonRow]] = {}
+        matches: dict[Steps, list[dict[str, Any]]] = {}
         for row in self.deltas:
-            comparison_rows.setdefault((row.step_a, row.step_b), []).append(row)
-        return comparison_rows
+            matches.setdefault((row["step_a"], row["step_b"]), []).append(row)
+        return matches
 
     @property
     def matched(self) -> str:

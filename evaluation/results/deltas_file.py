@@ -1,6 +1,6 @@
 """A step's `bridge_deltas.json`: deltas in long form, one verdict for each objective, the step's verdict."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from evaluation.results.files import FileModel, StageFile
 from evaluation.settings import protocol
@@ -14,41 +14,8 @@ Flag = Literal["better", "worse", "unclear"]
 ObjectiveVerdict = Literal["met", "not met", "undecided"]
 
 
-class DeltaColumns(FileModel):
-    """The columns of a delta between any two checkpoints."""
-
-    tier: TierName
-    item: str
-    group: str | None
-    metric: str
-    delta: float
-    low: float | None
-    high: float | None
-    p: float | None
-    p_holm: float | None
-    mde: float | None
-    n: int
-    clusters: int
-    higher_is_better: bool
-    primary: bool
-    flag: Flag | None
-    method: str
-    note: str | None
-
-    @property
-    def definition(self) -> Metric:
-        """The metric of the delta."""
-        return TIERS[self.tier].metric(self.metric)
-
-
-class DeltaRow(DeltaColumns):
-    """A delta of one metric of one item. Stable: new columns go to the end."""
-
-    stage: str
-    step: int
-    bridge: str
-    value: float
-    bridge_value: float
+Rows = tuple[dict[str, Any], ...]
+"""Rows of a table, values by column; their writers say which columns there are."""
 
 
 class Change(FileModel):
@@ -60,30 +27,6 @@ class Change(FileModel):
     delta: float
     low: float | None
     high: float | None
-
-
-class GroupDelta(Change):
-    """The headline's delta among the units of a fixed group, such as a level or a subject."""
-
-    item: str
-    by: str
-    group: str
-    prompts: int
-    p: float | None
-    p_holm: float | None
-    mde: float | None
-    flag: Flag | None
-
-
-class PositionDelta(Change):
-    """The headline's delta at some positions of a slice: descriptive, and of no family of tests."""
-
-    item: str
-    first: int
-    last: int
-    tokens: int
-    n: int
-    note: str | None
 
 
 class ObjectiveRow(Change):
@@ -157,6 +100,6 @@ class StepDeltas(StepVerdict, StageFile):
     checkpoint: ComparedCheckpoint
     bridge: ComparedCheckpoint
     notes: tuple[str, ...] = ()
-    deltas: tuple[DeltaRow, ...]
-    groups: tuple[GroupDelta, ...] = ()
-    by_position: tuple[PositionDelta, ...] = ()
+    deltas: Rows
+    groups: Rows = ()
+    by_position: Rows = ()

@@ -14,7 +14,6 @@ from evaluation.results.comparison_file import (
     COMPARISON_COLUMNS,
     COMPARISON_TABLE,
     Comparison,
-    ComparisonRow,
     RunComparison,
     StageComparison,
 )
@@ -113,7 +112,7 @@ def _rows(
     matched: Sequence[Match],
     deltas: Sequence[Sequence[Delta]],
     lead_rows: Sequence[Lead],
-) -> Iterator[ComparisonRow]:
+) -> Iterator[dict[str, Any]]:
     for number, (match, of_match) in enumerate(zip(matched, deltas, strict=True)):
         simultaneous = {lead.key: lead.estimates[number] for lead in lead_rows}
         a, b = match.ours, match.theirs
@@ -127,10 +126,10 @@ def _rows(
 
 def _row(
     about: Mapping[str, Any], delta: Delta, low: float | None = None, high: float | None = None
-) -> ComparisonRow:
+) -> dict[str, Any]:
     columns = delta.columns
     sides = {"value_a": columns.pop("value"), "value_b": columns.pop("bridge_value")}
-    return ComparisonRow(**about, **sides, **columns, low_all=low, high_all=high)
+    return {**about, **sides, **columns, "low_all": low, "high_all": high}
 
 
 def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
@@ -164,7 +163,7 @@ def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> lis
     """Write all comparisons in order to `comparison.csv` and `comparison.json`."""
     content = Comparison(protocol=protocol.BRIDGE, comparisons=tuple(comparisons))
     stages = [stage for comparison in comparisons for stage in comparison.stages]
-    rows = [row.model_dump() for stage in stages for row in stage.deltas]
+    rows = [row for stage in stages for row in stage.deltas]
     write_csv(folder / COMPARISON_TABLE, COMPARISON_COLUMNS, rows)
     write_model(folder / COMPARISON, Comparison, content.model_dump(mode="json"))
     return [folder / COMPARISON_TABLE, folder / COMPARISON]

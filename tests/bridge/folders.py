@@ -225,6 +225,7 @@ def candidates(name: str, number: int, skill: float, seed: int, items: int) -> p
             "chars": np.full(rows, 8, np.int32),
             "bytes": np.full(rows, 8, np.int32),
             "is_greedy": logprob.ravel() > -9.5,
+            **{name: pa.nulls(rows, pa.string()) for name in ("stratum", "question", "row")},
         }
     )
 

@@ -135,6 +135,7 @@ def test_strata_are_items_with_deltas_of_their_own(tmp_path: Path) -> None:
             np.array([int(i.split("/")[1]) % 2 for i in table["item"].to_pylist()])
         ]
         chosen = np.where(np.array(table["task"].to_pylist()) == "quiz", even, None)
+        table = table.drop_columns(["stratum"])
         write_parquet(path, table.append_column("stratum", pa.array(chosen, pa.string())))
         write_all_units(folder)
     content, _ = write_deltas(plan, 20)

@@ -1,6 +1,7 @@
 """Paired deltas of the loss by position: peers, what is refused, and that no verdict hears of them."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -47,7 +48,7 @@ def edit(path: Path, **columns: Any) -> None:
 
 def test_deltas_are_those_of_blocks_of_text(plan: StagePlan) -> None:
     content = StepDeltas.read(plan.step_folder(10) / "bridge_deltas.json")
-    rows = content.by_position
+    rows = [SimpleNamespace(**row) for row in content.by_position]
     assert [(row.item, row.first, row.last) for row in rows] == [
         (item, *ends) for item in ("web", "code") for ends in ((0, 255), (256, 511), (512, 1023))
     ]
@@ -59,7 +60,8 @@ def test_deltas_are_those_of_blocks_of_text(plan: StagePlan) -> None:
         assert (row.delta, row.low, row.high) == (known.value, known.low, known.high)
         assert row.value - row.bridge_value == pytest.approx(row.delta)
         assert (row.n, row.tokens) == (len(tokens), tokens.sum())
-    whole = {row.item: row.delta for row in content.deltas if row.metric == "delta_nats_per_token"}
+    metric = "delta_nats_per_token"
+    whole = {row["item"]: row["delta"] for row in content.deltas if row["metric"] == metric}
     for item in ("web", "code"):
         bins = [row for row in rows if row.item == item]
         mean = sum(row.tokens * row.delta for row in bins) / sum(row.tokens for row in bins)

@@ -96,7 +96,7 @@ KEYS = [
     (TIER3, ("tasks", "quiz", "accuracy"), None, "tasks.quiz.accuracy is missing"),
     (TIER4, ("summary", "all_checks_pass_rate"), None, "all_checks_pass_rate is missing"),
     ("bridge_deltas.json", ("protocol",), "bridge-0", "written by bridge protocol 'bridge-0'"),
-    ("bridge_deltas.json", ("deltas", 0, "tier"), "tier9", "deltas.0.tier"),
+    ("bridge_deltas.json", ("objectives", 0, "tier"), "tier9", "objectives.0.tier"),
     ("stage/recommendation.json", ("similar",), [30], "similar.0 is 30"),
 ]
 

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pyarrow.csv
 import pytest
@@ -11,7 +12,6 @@ from evaluation.bridge.deltas import compare
 from evaluation.results.comparison_file import (
     COMPARISON_FILES,
     Comparison,
-    ComparisonRow,
     LeadRow,
     StageComparison,
 )
@@ -42,7 +42,7 @@ def compared(root: Path, a: str, b: str, how: Matching | None = None) -> StageCo
 
 
 def steps_of(stage: StageComparison) -> list[tuple[int, int]]:
-    return list(dict.fromkeys((row.step_a, row.step_b) for row in stage.deltas))
+    return list(dict.fromkeys((row["step_a"], row["step_b"]) for row in stage.deltas))
 
 
 def paired(root: Path, step: int) -> list[Delta]:
@@ -55,8 +55,8 @@ def lead_in(stage: StageComparison, key: tuple[str, str, str] = ACC) -> LeadRow:
     return next(one for one in stage.leads if (one.tier, one.item, one.metric) == key)
 
 
-def rows_in(stage: StageComparison, key: tuple[str, str, str] = ACC) -> list[ComparisonRow]:
-    return [row for row in stage.deltas if (row.tier, row.item, row.metric) == key]
+def rows_in(stage: StageComparison, key: tuple[str, str, str] = ACC) -> list[dict[str, Any]]:
+    return [row for row in stage.deltas if (row["tier"], row["item"], row["metric"]) == key]
 
 
 def test_who_is_ahead_from_when_on(runs: Path) -> None:
@@ -67,7 +67,7 @@ def test_who_is_ahead_from_when_on(runs: Path) -> None:
     assert (turned.better, turned.since_step_a) == ("B", 20)
     key = ("tier2", OVERALL, "delta_nats_per_token")  # less is better
     assert (lead_in(stage, key).better, lead_in(stage, key).since_step_a) == ("A", 20)
-    assert rows_in(stage, key)[-1].high_all < 0
+    assert rows_in(stage, key)[-1]["high_all"] < 0
 
 
 def test_by_tokens(runs: Path) -> None:
@@ -97,7 +97,7 @@ def test_files_say_what_the_terminal_says(command: Command, runs: Path, tmp_path
     rows = pyarrow.csv.read_csv(tmp_path / "out/comparison.csv").to_pylist()
     assert len(rows) == len(content.deltas)
     for row, model in zip(rows, content.deltas, strict=True):
-        assert row["delta"] == pytest.approx(model.delta)
+        assert row["delta"] == pytest.approx(model["delta"])
         assert math.isclose(row["value_a"] - row["value_b"], row["delta"], abs_tol=1e-9)
 
 
