@@ -32,11 +32,10 @@ class JudgedStep:
         return any(row.want == "keep" and row.verdict == "not met" for row in self.objectives)
 
     @property
-    def worst_loss(self) -> tuple[float, ObjectiveRow | None]:
-        """The largest loss of a `keep`, in units of its margin or its metric's `worth`, and its row."""
+    def worst_loss(self) -> float:
+        """The largest loss of a `keep`, in units of its margin or its metric's `worth`."""
         keeps = [row for row in self.objectives if row.want == "keep"]
-        losses = [(-row.gain / (row.margin or row.definition.worth), row) for row in keeps]
-        return max(losses, key=lambda pair: pair[0], default=(0.0, None))
+        return max((-row.gain / (row.margin or row.definition.worth) for row in keeps), default=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

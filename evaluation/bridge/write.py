@@ -113,7 +113,7 @@ def _advice(
             deltas = {step: decisive for step, (_, decisive) in compared.items()}
             decision = decide(plan.name, objectives, deltas, awaited)
         paths = {step: content.checkpoint.path for step, (content, _) in compared.items()}
-        advice = recommend(plan.name, objectives, decision, paths, is_open=plan.stage.open_ended)
+        advice = recommend(plan.name, objectives, decision, paths)
         return advice, {} if decision is None else {step.step: step for step in decision.steps}
     except BridgeError as error:
         log.warning("no recommendation for %s: %s", plan.name, error)

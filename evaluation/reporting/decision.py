@@ -184,6 +184,8 @@ def _warnings(stage: JudgedStage) -> Iterator[str]:
         stage.advised_bridge,
     ):
         yield f"the bridge is {stage.against}, but {stage.advised_bridge} is recommended"
+    if stage.plan.stage.open_ended and len(stage.deltas) > 1:
+        yield "`steps` is no list: the verdict is for one look, not for one after each new checkpoint"
     rows = stage.rows
     cut = rows[(rows["metric"] == TRUNCATED.name) & (rows["value"] > MANY)]
     if len(cut):

@@ -5,7 +5,6 @@ from typing import Any, ClassVar, Literal
 from evaluation.results.files import FileModel, StageFile
 from evaluation.settings import protocol
 from evaluation.settings.metric import Metric
-from evaluation.settings.objectives import objective_in_words
 from evaluation.settings.tiers import TIERS, TierName
 
 DELTAS = "bridge_deltas.json"
@@ -58,11 +57,6 @@ class ObjectiveRow(Change):
     def gain(self) -> float:
         """The difference, positive where it is better."""
         return self.delta if self.definition.higher_is_better else -self.delta
-
-    @property
-    def in_words(self) -> str:
-        """The metric that decides it, with the tier's title and its group."""
-        return objective_in_words(self.tier, self.definition, self.group)
 
 
 class ComparedCheckpoint(FileModel):

@@ -35,8 +35,8 @@ class SimilarStep(FileModel):
     p: float | None
 
 
-class OtherStep(FileModel):
-    """A step that was not recommended, or would be without the recommended one."""
+class RunnerUp(FileModel):
+    """The step that would be recommended without the recommended one."""
 
     step: int
     verdict: ObjectiveVerdict | None
@@ -49,17 +49,14 @@ class Recommendation(StageFile):
     stage: str
     step: int | None
     checkpoint: str | None = None
-    meets: bool | None
     verdict: ObjectiveVerdict | None = None
     own_verdict: ObjectiveVerdict | None = None
-    kind: str | None = None
-    why: str
-    corrected_for: str | None = None
+    why: str | None = None
+    """Why no step is recommended."""
     confidence: tuple[float, ...] = ()
     headline: Headline | None = None
     similar: tuple[SimilarStep, ...]
-    others: tuple[OtherStep, ...]
-    runner_up: OtherStep | None = None
+    runner_up: RunnerUp | None = None
     left_out: tuple[str, ...] = ()
     provisional: bool = False
     awaited: tuple[int, ...] = ()

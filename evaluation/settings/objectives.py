@@ -48,11 +48,6 @@ class Objective(Settings):
         return tier.metric(self.metric or tier.headline)
 
 
-def objective_in_words(tier: TierName, metric: Metric, group: str | None) -> str:
-    of = f" of {group}" if group else ""
-    return f"{TIERS[tier].title} ({tier}), {metric.words}{of}"
-
-
 def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective:
     """Return an objective; name its metric where its tasks have no choices to rank."""
     items, tier = objective_items(objective, suite, key), TIERS[objective.tier]

@@ -255,7 +255,7 @@ def chosen(truths: Sequence[float], want: Objective = IMPROVE, groups: int = 0) 
         decision = decide("s", (want,), drawn(truths, (), groups, dice))
         content = recommend("s", (want,), decision, dict.fromkeys(range(len(truths)), ""))
         step, head = content["step"], content["headline"]
-        return Said(content["meets"], head["low"] <= truths[step] <= head["high"])
+        return Said(content["verdict"] == "met", head["low"] <= truths[step] <= head["high"])
 
     return draw
 

@@ -42,7 +42,7 @@ def test_every_cell_shows_something(shown: list[Any], reported: dict[str, StageP
     stages, advice, accuracy, flagged, questions = shown
     assert stages == [*reported]
     stored = json.loads((reported["second"].results / "recommendation.json").read_text())
-    assert advice == {"second": (stored["kind"], stored["step"], stored["why"])}
+    assert advice == {"second": (stored["verdict"], stored["step"])}
     assert list(accuracy.columns) == [10, 20, 30]
     assert set(flagged["flag"]) == {"better"}
     assert len(questions) == 8
