@@ -69,20 +69,22 @@ class TokenizedQuestion(Stored):
     unconditional: tuple[AnswerCandidate, ...] | None
 
 
-class QuestionLine(Stored):
-    """The part of a question that grading reads: its scores' `key`, each candidate's tokens, chars and bytes.
-
-    By `question` and `row`, the same question is recognised in other tasks (`items`).
-    """
+class GradedLine(Stored):
+    """What grading reads of an item: by `question` and `row` it is recognised in other tasks (`items`)."""
 
     id: str
+    cluster: str | None = None
+    question: str | None = None
+    row: str | None = None
+
+
+class QuestionLine(GradedLine):
+    """A question: its scores' `key`, and each candidate's tokens, chars and bytes."""
+
     key: str
-    cluster: str | None
     stratum: str | None
     gold: int
     sizes: list[tuple[int, int, int]]
-    question: str | None = None
-    row: str | None = None
 
 
 class Prompt(Stored):
@@ -94,15 +96,11 @@ class Prompt(Stored):
     tokens: tuple[int, ...]
 
 
-class DocumentLine(Stored):
-    """A line of docs.jsonl: a prompt's document for verifiers, its groups, and its identities."""
+class DocumentLine(GradedLine):
+    """A prompt: its document for verifiers, and its fixed groups."""
 
-    id: str
     document: dict[str, Any]
     strata: dict[str, str]
-    cluster: str | None = None
-    question: str | None = None
-    row: str | None = None
 
 
 Line = TypeVar("Line", bound=Stored)

@@ -11,10 +11,9 @@ from evaluation.errors import SourceError
 from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
 from evaluation.prefill.entries import counted
-from evaluation.prefill.items import read_items
+from evaluation.prefill.items import read_task
 from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.questions import Question, Recipe
-from evaluation.prefill.sources import describe, locate_item, state_of
 from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.settings import protocol
 from evaluation.settings.plan import StagePlan
@@ -30,32 +29,22 @@ _BATCH = 256
 
 def prefill_task(plan: StagePlan, name: str, _: Any, building: Path) -> dict[str, Any]:
     """Write a task's files; return its part of meta.json."""
-    tokenizer = stage_tokenizer(plan)
-    questions, total, recorded = _read(plan, name)
+    task, tokenizer = plan.suite.tasks[name], stage_tokenizer(plan)
+    if isinstance(task, ProviderChoices):
+        questions, total, recorded = provided_questions(plan, name, task)
+    else:
+        questions, total, recorded = read_task(Recipe(name, task), task, plan.config)
     writer = _Writer(plan, name, tokenizer)
     write_jsonl(building / EXAMPLES, writer.examples(questions))
     write_jsonl(building / DOCUMENTS, writer.documents)
-    writer.warn()
     return {
         "protocol": protocol.PREFILL_TASK,
-        "task": plan.suite.tasks[name].model_dump(mode="json"),
+        "task": task.model_dump(mode="json"),
         "items": counted(total, len(questions), limit=total - len(questions)),
         **recorded,
         **writer.counts(),
         "vocab_size_needed": tokenizer.rows,
     }
-
-
-def _read(plan: StagePlan, name: str) -> tuple[list[Question], int, dict[str, Any]]:
-    """Return the questions, how many there are without the limit, and their origin for meta.json."""
-    task = plan.suite.tasks[name]
-    if isinstance(task, ProviderChoices):
-        return provided_questions(plan, name, task)
-    splits, shots = locate_item(task, plan.config)
-    state = state_of([*splits, *shots])
-    questions, total, replaced = read_items(Recipe(name, task), task, splits, shots)
-    source = describe([*splits, *shots], state)
-    return questions, total, {"solved_examples": dict(replaced), "source": source}
 
 
 class _Writer:
@@ -77,7 +66,17 @@ class _Writer:
             yield from (self._example(question, encoded) for question in batch)
 
     def counts(self) -> dict[str, Any]:
-        """Return statistics, for meta.json, of the questions written so far."""
+        """Return statistics of the questions for meta.json.
+
+        Warns of those whose context and candidate share a token, which is scored as the context's.
+        """
+        if self._across:
+            log.warning(
+                "%s: of %d questions, %d (the first: %s) have a candidate that begins inside a token "
+                "of its context, so that its first characters are not scored, as in lm-evaluation-harness; "
+                "end the context before a blank, and begin the candidates with it",
+                *(self._key, len(self.documents), len(self._across), next(iter(self._across))),
+            )
         candidates = [len(line["sizes"]) for line in self.documents]
         return {
             "candidates": sum(candidates),
@@ -89,16 +88,6 @@ class _Writer:
                 "candidates": self._across.total(),
             },
         }
-
-    def warn(self) -> None:
-        """Warn of questions whose context and candidate share a token, which is scored as the context's."""
-        if self._across:
-            log.warning(
-                "%s: of %d questions, %d (the first: %s) have a candidate that begins inside a token "
-                "of its context, so that its first characters are not scored, as in lm-evaluation-harness; "
-                "end the context before a blank, and begin the candidates with it",
-                *(self._key, len(self.documents), len(self._across), next(iter(self._across))),
-            )
 
     def _example(self, question: Question, encoded: Iterator[EncodedPair]) -> dict[str, Any]:
         contexts: dict[str, list[int]] = {}

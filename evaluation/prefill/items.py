@@ -18,8 +18,9 @@ from typing import Any
 
 from evaluation.errors import ConfigError, SourceError, first_few
 from evaluation.files import fingerprint
-from evaluation.prefill.sources import DatasetRow, ResolvedSplit
+from evaluation.prefill.sources import DatasetRow, ResolvedSplit, describe, locate_item, state_of
 from evaluation.prefill.templates import RowTemplates, at_row
+from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.sources import Task
 
@@ -187,6 +188,17 @@ def read_items(
             *(recipe.key, counts["questions"], len(items), counts["fewer"]),
         )
     return items, sum(sizes), counts
+
+
+def read_task(
+    recipe: RowRecipe, task: Task | GenerationTask, settings: Config
+) -> tuple[list[Any], int, dict[str, Any]]:
+    """Return the items in order, how many there are without the limit, and their origin for meta.json."""
+    splits, shots = locate_item(task, settings)
+    state = state_of([*splits, *shots])
+    items, total, replaced = read_items(recipe, task, splits, shots)
+    source = describe([*splits, *shots], state)
+    return items, total, {"solved_examples": dict(replaced), "source": source}
 
 
 def even_quotas(limit: int, sizes: Sequence[int]) -> list[int]:

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.errors import ConfigError, SourceError, first_few
+from evaluation.errors import ConfigError, SourceError, first_few, with_class
 from evaluation.files import fingerprint, unordered, write_jsonl
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.entries import counted
-from evaluation.prefill.templates import reason_of
 from evaluation.prefill.tiers import chat_template
 from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.settings import protocol
@@ -88,7 +87,7 @@ class Chat:
             )
         except Exception as error:  # noqa: BLE001 - templates raise what they like
             raise SourceError(
-                f"{name}: the chat template cannot render these messages ({reason_of(error)}); reword them "
+                f"{name}: the chat template cannot render these messages ({with_class(error)}); reword them "
                 f"or {_ANOTHER}"
             ) from None
         if not text.strip():
@@ -193,10 +192,7 @@ def _described(chat: Chat, stop: list[str], probes: list[str]) -> dict[str, Any]
 
 
 def generation_window(plan: StagePlan) -> int:
-    """Return the tokens that prompt and answer may have: `generation.window`, or else the model's positions.
-
-    There are at least the stage's sequence length of these.
-    """
+    """Return the tokens of prompt and answer: `generation.window`, or the model's positions if known."""
     positions = max(plan.sequence_length, model_positions(plan.config, plan.stage) or 0)
     return plan.config.generation.window or positions
 
@@ -251,9 +247,6 @@ def fit(
 def encode_prompts(
     plan: StagePlan, tokenizer: LoadedTokenizer, texts: Sequence[str]
 ) -> list[list[int]]:
-    """Return the ids of each text, with BOS in front where the configuration requires it.
-
-    BOS is not repeated where a template wrote it.
-    """
+    """Return the ids of each text, with BOS in front where it has to be and no template wrote it."""
     start = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
     return [put_before(start, ids) for ids in tokenizer.encode(texts)]

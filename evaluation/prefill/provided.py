@@ -19,7 +19,7 @@ from evaluation.errors import SourceError
 from evaluation.prefill.items import question_identity, row_identity
 from evaluation.prefill.questions import Question
 from evaluation.prefill.sources import provided_state
-from evaluation.prefill.task_prompts import TaskPrompt, TaskPrompts
+from evaluation.prefill.task_prompts import TaskPrompt
 from evaluation.prefill.templates import compile_template, values_of
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, RankedQuestion, TaskInfo, render
@@ -88,8 +88,8 @@ def provided_questions(
 
 def provided_prompts(
     plan: StagePlan, name: str, task: ProviderTask
-) -> tuple[TaskPrompts, dict[str, Any]]:
-    """Return a task's prompts, and their origin for meta.json."""
+) -> tuple[list[TaskPrompt], int, dict[str, Any]]:
+    """Return a task's prompts, how many there are in all, and their origin for meta.json."""
     key, provider = f"generation_tasks.{name}", provider_of(plan, task)
     rendered = render(provider, key, _request(plan, task), Document)
     room = task.max_new_tokens or rendered.info.max_new_tokens
@@ -115,7 +115,7 @@ def provided_prompts(
         for document, row, cluster in zip(rendered.documents, rows, clusters, strict=True)
     ]
     origin = {"provider": recorded, "source": _source(plan, rendered.info)}
-    return TaskPrompts(prompts, rendered.info.documents, room, {}), origin
+    return prompts, rendered.info.documents, origin
 
 
 def _source(plan: StagePlan, info: TaskInfo) -> dict[str, Any]:

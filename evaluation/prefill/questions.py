@@ -16,20 +16,17 @@ from evaluation.settings.sources import Task
 
 _BETWEEN = "\n\n"
 
-Pair = tuple[str, str]
-"""A context and its continuation."""
-
 
 @dataclass(frozen=True)
 class Question:
-    """An item as text: one pair for each candidate, and one more without the question for `pmi`."""
+    """An item as text: a context and continuation for each candidate, and others for `pmi`."""
 
     id: str
     cluster: str | None
     stratum: str | None
     gold: int
-    pairs: tuple[Pair, ...]
-    unconditional: tuple[Pair, ...] | None
+    pairs: tuple[tuple[str, str], ...]
+    unconditional: tuple[tuple[str, str], ...] | None
     counts_space: bool = False
     """Whether lengths of candidates count the space that they begin with."""
     question: str = ""
@@ -37,7 +34,7 @@ class Question:
     """Identities of the question as rendered, and of the row; see `items`."""
 
     @property
-    def scored_pairs(self) -> tuple[Pair, ...]:
+    def scored_pairs(self) -> tuple[tuple[str, str], ...]:
         """Pairs in the order in which they are tokenized."""
         return self.pairs + (self.unconditional or ())
 

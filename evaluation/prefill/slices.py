@@ -53,8 +53,11 @@ def prefill_slice(plan: StagePlan, name: str, _: Any, building: Path) -> dict[st
     tokenizer, count = stage_tokenizer(plan), Counter[str]()
     texts = _documents(split, item, name, count)
     around = (bos_ids(tokenizer, plan.tokenizer.prepend_bos), [_separator_id(tokenizer)])
-    tokens, index = _packed(f"slice {name}: {split}", texts, tokenizer, around, length, item.tokens)
-    blocks, asked, dtype = len(tokens), item.tokens // length, smallest_dtype(tokenizer.rows)
+    batches, asked = iter(lambda: list(islice(texts, _BATCH)), []), item.tokens // length
+    documents = chain.from_iterable(map(tokenizer.encode_documents, batches))
+    tokens, index, dropped = pack(documents, length=length, blocks=asked, around=around)
+    blocks, dtype = len(tokens), smallest_dtype(tokenizer.rows)
+    _check_filled(f"slice {name}: {split}", blocks, asked, length, dropped)
     torch.save(tokens.to(dtype), building / TOKENS)
     torch.save(index, building / INDEX)
     return {
@@ -76,30 +79,17 @@ def prefill_slice(plan: StagePlan, name: str, _: Any, building: Path) -> dict[st
     }
 
 
-def _packed(
-    place: str,
-    texts: Iterator[str],
-    tokenizer: LoadedTokenizer,
-    around: tuple[Sequence[int], Sequence[int]],
-    length: int,
-    most: int,
-) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-    """Return blocks of texts, of `most` tokens at most, and the content of index.pt."""
-    batches = iter(lambda: list(islice(texts, _BATCH)), [])
-    documents = chain.from_iterable(map(tokenizer.encode_documents, batches))
-    blocks = most // length
-    tokens, index, dropped = pack(documents, length=length, blocks=blocks, around=around)
-    if not len(tokens):
+def _check_filled(place: str, blocks: int, asked: int, length: int, dropped: int) -> None:
+    if blocks == 0:
         raise SourceError(
             f"{place} has {dropped} tokens, less than one block of {length}; lower `skip_documents`, or "
             "choose a larger source"
         )
-    if len(tokens) < blocks:
+    if blocks < asked:
         log.warning(
             "%s ended after %d of %d tokens; %d more, less than a block, are left out",
-            *(place, tokens.numel(), blocks * length, dropped),
+            *(place, blocks * length, asked * length, dropped),
         )
-    return tokens, index
 
 
 def _separator_id(tokenizer: LoadedTokenizer) -> int:

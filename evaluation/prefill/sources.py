@@ -36,7 +36,8 @@ from evaluation.providers.mirrors import (
 from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import ProviderChoices, ProviderTask
-from evaluation.settings.sources import Slice, Source, Task
+from evaluation.settings.sources import Source, Task
+from evaluation.tokenizers.files import hub_errors
 
 DatasetRow = dict[str, Any]
 
@@ -44,8 +45,6 @@ _LFS = b"version https://git-lfs.github.com/spec/"
 
 _BATCH = 64
 """Rows decoded at once; few, as documents may be long."""
-
-Item = Slice | Task | GenerationTask | ProviderChoices | ProviderTask
 
 
 @dataclass(frozen=True)
@@ -127,17 +126,12 @@ def locate(
     return ResolvedSplit(source, config, split, tuple(files))
 
 
-def locate_item(item: Item, settings: Config) -> tuple[list[ResolvedSplit], list[ResolvedSplit]]:
-    """Find the rows of each configuration of an item, and its solved examples if a split has them.
-
-    Both are empty for a provider's task, whose files the provider itself finds.
-    """
-    if isinstance(item, ProviderChoices | ProviderTask):
-        return [], []
+def locate_item(item: Source, settings: Config) -> tuple[list[ResolvedSplit], list[ResolvedSplit]]:
+    """Find the rows of each configuration of an item, and its solved examples if a split has them."""
     configs = (isinstance(item, Task) and item.configs) or (item.config,)
     splits = [item.split]
     is_written_out = isinstance(item, GenerationTask) and item.fewshot_examples
-    if not isinstance(item, Slice) and item.num_fewshot and not is_written_out:
+    if isinstance(item, Task | GenerationTask) and item.num_fewshot and not is_written_out:
         splits.append(item.fewshot_split)
     mirrors, folders = settings.mirrors, settings.folders
     found = [[locate(item, mirrors, c, split, folders) for c in configs] for split in splits]
@@ -161,7 +155,7 @@ def provided_state(
     return state
 
 
-def item_state(item: Item, settings: Config, known: Any) -> list[dict[str, Any]]:
+def item_state(item: Any, settings: Config, known: Any) -> list[dict[str, Any]]:
     """Return the state that an item's sources have now; `known` is the stored one."""
     if isinstance(item, ProviderChoices | ProviderTask):
         return provided_state([record["read"] for record in known or ()], settings.mirrors)
@@ -210,9 +204,13 @@ def _matches(pattern: str, folders: Sequence[str]) -> list[Path]:
 @contextlib.contextmanager
 def _hub_errors(source: Source) -> Iterator[None]:
     """Turn errors of `datasets` and the hub into one SourceError with a remedy."""
+    from datasets.exceptions import DatasetsError
+
     try:
         yield
-    except Exception as error:
+    except (DatasetsError, NotImplementedError, RuntimeError, ValueError, *hub_errors()) as error:
+        if type(error.__cause__) in (MemoryError, OSError, PermissionError):  # of this machine
+            raise
         raise SourceError(
             f"dataset {source.dataset} cannot be loaded from the hub: {with_class(error)}; correct its name, "
             "revision, config, split or data_files (one with a loading script may have `revision: "

@@ -1,19 +1,15 @@
 """Tier5 tasks: turn rows of a dataset into prompts, and documents for verifiers."""
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.items import RowRecipe, question_identity, read_items, row_identity
-from evaluation.prefill.sources import DatasetRow, ResolvedSplit
+from evaluation.prefill.items import RowRecipe, question_identity, row_identity
+from evaluation.prefill.sources import DatasetRow
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import Message
-
-Shot = tuple[str, str]
-"""A solved example: a question and its answer."""
 
 _TEXTS = ("id", "prompt", "system", "answer", "description", "cluster", "fewshot_same")
 _OF_EXAMPLES = ("answer", "fewshot_same")
@@ -35,16 +31,6 @@ class TaskPrompt:
     cluster: str | None = None
 
 
-@dataclass(frozen=True)
-class TaskPrompts:
-    """A task's prompts in order, and how many there are without the limit."""
-
-    prompts: list[TaskPrompt]
-    total: int
-    max_new_tokens: int
-    replaced: Mapping[str, int]
-
-
 class PromptRecipe(RowRecipe):
     """The templates of a task whose answers are generated."""
 
@@ -55,7 +41,7 @@ class PromptRecipe(RowRecipe):
         document = {f"document.{name}": source for name, source in task.document.items()}
         super().__init__(f"generation_tasks.{name}", task, texts, document)
 
-    def item(self, row: DatasetRow, id: str, examples: Sequence[Shot]) -> TaskPrompt:
+    def item(self, row: DatasetRow, id: str, examples: Sequence[tuple[str, str]]) -> TaskPrompt:
         """Return a row's prompt: turns of a chat, or one text, with the document for verifiers.
 
         A task's template for ids decides before `id`.
@@ -84,7 +70,7 @@ class PromptRecipe(RowRecipe):
         """Return a row's question."""
         return [str(self.text("prompt", values))]
 
-    def solved(self, values: Mapping[str, Any]) -> Shot:
+    def solved(self, values: Mapping[str, Any]) -> tuple[str, str]:
         """Return a row's question and its answer."""
         return str(self.text("prompt", values)), str(self.text("answer", values))
 
@@ -92,7 +78,9 @@ class PromptRecipe(RowRecipe):
         """Return a row's fixed groups."""
         return {name: str(self.text(f"strata.{name}", values)) for name in self.task.strata}
 
-    def _turns(self, texts: Mapping[str, str], shots: Sequence[Shot]) -> tuple[Message, ...] | str:
+    def _turns(
+        self, texts: Mapping[str, str], shots: Sequence[tuple[str, str]]
+    ) -> tuple[Message, ...] | str:
         questions = [question for question, _ in shots] + [texts["prompt"]]
         questions[0] = texts.get("description", "") + questions[0]
         solved = list(zip(questions, (answer for _, answer in shots), strict=False))
@@ -104,18 +92,3 @@ class PromptRecipe(RowRecipe):
             turns.append(Message(role="user", content=question))
             turns.append(Message(role="assistant", content=answer))
         return (*turns, Message(role="user", content=questions[-1]))
-
-
-def read_task_prompts(
-    name: str, task: GenerationTask, splits: Sequence[ResolvedSplit], shots: Sequence[ResolvedSplit]
-) -> TaskPrompts:
-    """Return the prompts of a task's rows; `shots` has the split of its solved examples, if any."""
-    recipe = PromptRecipe(name, task)
-    prompts, total, counts = read_items(recipe, task, splits, shots)
-    times = Counter(prompt.id for prompt in prompts)
-    if twice := [id for id, count in times.items() if count > 1]:
-        raise SourceError(
-            f"{recipe.key}.id: {twice[0]!r} appears twice; write an id that is unique for each row, or "
-            "leave `id` out"
-        )
-    return TaskPrompts(prompts, total, task.max_new_tokens, counts)

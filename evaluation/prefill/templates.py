@@ -20,7 +20,7 @@ from typing import Any
 from jinja2 import StrictUndefined, Undefined, UndefinedError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from evaluation.errors import ConfigError, SourceError, kind_of, one_line, with_class
+from evaluation.errors import ConfigError, SourceError, kind_of, with_class
 from evaluation.files import is_unicode
 from evaluation.prefill.sources import DatasetRow
 
@@ -71,9 +71,6 @@ _ENVIRONMENT = _Environment(
 del _ENVIRONMENT.filters["random"], _ENVIRONMENT.globals["lipsum"]
 _ENVIRONMENT.filters |= {"regex_replace": _regex_replace, "shuffled": _shuffled, "_index": _index}
 
-ROW = "row"
-"""The variable that has all fields."""
-
 Render = Callable[[Mapping[str, Any]], Any]
 
 
@@ -108,29 +105,23 @@ def at_row(place: str) -> Iterator[None]:
         raise SourceError(f"{place}: {error}") from None
 
 
-def reason_of(error: BaseException) -> str:
-    """Return an error's message on one line, shortened, with its class where that explains more."""
-    words = one_line(error)
-    return words if words and isinstance(error, TypeError | ValueError) else with_class(error)
-
-
 def _guarded(key: str, source: str, kind: str, compiled: Callable[[], Render]) -> Render:
     shown = repr(source if len(source) <= 300 else f"{source[:300]}…")
     try:
         function = compiled()
     except Exception as error:  # noqa: BLE001 - constants raise what they like
-        raise ConfigError(f"{key}: not a Jinja2 {kind}: {reason_of(error)}; in {shown}") from None
+        raise ConfigError(f"{key}: not a Jinja2 {kind}: {with_class(error)}; in {shown}") from None
 
     def render(values: Mapping[str, Any]) -> Any:
         try:
             return function(values)
         except UndefinedError as error:
-            fields = ", ".join(sorted(str(name) for name in values if name != ROW))[:500]
+            fields = ", ".join(sorted(str(name) for name in values if name != "row"))[:500]
             raise SourceError(
                 f"{key}: {str(error.message)[:300]}, used by {shown}; the fields are {fields}"
             ) from None
         except Exception as error:  # noqa: BLE001 - its functions raise what they like
-            raise SourceError(f"{key}: {shown} fails: {reason_of(error)}") from None
+            raise SourceError(f"{key}: {shown} fails: {with_class(error)}") from None
 
     return render
 
@@ -177,7 +168,7 @@ def reads_row(source: str) -> bool:
 
 def values_of(row: DatasetRow) -> dict[str, Any]:
     """Return what templates can use of a row: its fields, and all of it as `row`, if no field is."""
-    return {ROW: row, **row}
+    return {"row": row, **row}
 
 
 def check_unicode(text: str) -> None:

@@ -153,13 +153,7 @@ _PREFILLS = (
     Prefill("tier2", "slices:prefill_slice", protocol.PREFILL_SLICE, read_slice, False),
     Prefill("tier3", "cloze:prefill_task", protocol.PREFILL_TASK, read_task, True),
     Prefill("tier4", "prompts:prefill_probes", protocol.PREFILL_PROBES, read_prompts, False),
-    Prefill(
-        "tier5",
-        "generation:prefill_generation_task",
-        protocol.PREFILL_GENERATION,
-        read_prompts,
-        True,
-    ),
+    Prefill("tier5", "generation:prefill_task", protocol.PREFILL_GENERATION, read_prompts, True),
 )
 
 PREFILLS: Mapping[str, Prefill] = {prefill.tier: prefill for prefill in _PREFILLS}

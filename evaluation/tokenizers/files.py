@@ -75,3 +75,11 @@ def find_pieces(folder: Path) -> Path | None:
             f"{others[1].name}; copy that one to tokenizer.model"
         )
     return others[0] if others else None
+
+
+def hub_errors() -> tuple[type[Exception], ...]:
+    """Return what a download raises where the hub, the network or a name is at fault."""
+    from huggingface_hub import errors
+
+    of_hub = (errors.EntryNotFoundError, errors.HfHubHTTPError, errors.HFValidationError)
+    return (ConnectionError, TimeoutError, errors.HTTPError, *of_hub)  # type: ignore[attr-defined]

@@ -1,7 +1,5 @@
 """Load a tokenizer from a folder, or from the hub by way of its own files."""
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from evaluation.errors import SourceError, with_class
@@ -11,6 +9,7 @@ from evaluation.tokenizers.files import (
     PATTERNS,
     TOKENIZER_JSON,
     find_pieces,
+    hub_errors,
     tokenizer_files,
 )
 from evaluation.tokenizers.pieces import PieceTokenizer
@@ -27,14 +26,21 @@ def load_tokenizer(
     encodes a sentence to nothing, or does not give it back, is refused.
     """
     name = str(name_or_folder)
-    with _one_sentence(name):
-        folder = local_folder(name, revision)
+    folder = local_folder(name, revision)
+    try:
         tokenizer = _opened(folder, use_fast)
-        tokenizer.name_or_path = name
         (ids,) = tokenizer.encode([SENTENCE])
         text = tokenizer.decode(ids)
+    except (MemoryError, SourceError):
+        raise
+    except Exception as error:  # `tokenizers` raises no other class
+        raise SourceError(
+            f"tokenizer {name} cannot be loaded: {with_class(error)}; copy its files again"
+        ) from error
+    tokenizer.name_or_path = name
     is_lacking = tokenizer.unknown_id in ids  # a small vocabulary may lack some of its characters
-    if not ids or not (is_lacking or _letters(text) == _letters(SENTENCE)):
+    letters = {"".join(one.split()).casefold() for one in (text, SENTENCE)}  # not all keep the rest
+    if not ids or not (is_lacking or len(letters) == 1):
         raise SourceError(
             f"tokenizer {name}: {SENTENCE!r} becomes {ids[:12]}, and that {text[:60]!r}; its vocabulary or "
             "decoder is missing: copy the tokenizer again"
@@ -50,8 +56,13 @@ def local_folder(name: str, revision: str | None) -> Path:
         raise SourceError(f"tokenizer {name}: no such folder; give a hub id or an existing folder")
     from huggingface_hub import snapshot_download
 
-    with _one_sentence(name):
+    try:
         return Path(snapshot_download(name, revision=revision, allow_patterns=list(PATTERNS)))
+    except hub_errors() as error:
+        raise SourceError(
+            f"tokenizer {name} cannot be loaded from the hub: {with_class(error)}; correct its name or "
+            "revision, run `hf auth login` if it is gated, or set `tokenizer.name` to a folder with its files"
+        ) from error
 
 
 def _opened(folder: Path, use_fast: bool) -> LoadedTokenizer:
@@ -64,22 +75,3 @@ def _opened(folder: Path, use_fast: bool) -> LoadedTokenizer:
     raise SourceError(
         f"tokenizer {folder}: its vocabulary is missing (there is {names}); supply {wanted}"
     )
-
-
-def _letters(text: str) -> str:
-    """Return a text without blanks and case, which some tokenizers do not keep."""
-    return "".join(text.split()).casefold()
-
-
-@contextlib.contextmanager
-def _one_sentence(name: str) -> Iterator[None]:
-    """Turn any error of a library or the hub into one SourceError."""
-    try:
-        yield
-    except SourceError:
-        raise
-    except Exception as error:
-        raise SourceError(
-            f"tokenizer {name} cannot be loaded: {with_class(error)}; correct its name or revision, run "
-            "`hf auth login` if it is gated, or copy it again, and set `tokenizer.name` to the folder"
-        ) from error

@@ -30,7 +30,7 @@ class PieceTokenizer(LoadedTokenizer):
 
     def __init__(self, path: Path) -> None:
         config = read_table(path.parent / CONFIG)
-        self.model = model = _opened(path)
+        self.model = model = sentencepiece.SentencePieceProcessor(model_file=str(path))
         numbers = zip(_SPECIAL, (model.bos_id(), model.eos_id(), model.unk_id()), strict=True)
         special = {key: model.id_to_piece(number) for key, number in numbers if number >= 0}
         self.special = special | {key: _text(config[key]) for key in _SPECIAL if config.get(key)}
@@ -94,16 +94,6 @@ class PieceTokenizer(LoadedTokenizer):
             for piece, number in self.vocabulary.items()
         )
         return np.fromiter(sizes, dtype=np.int64)
-
-
-def _opened(path: Path) -> sentencepiece.SentencePieceProcessor:
-    try:
-        model = sentencepiece.SentencePieceProcessor(model_file=str(path))
-        if model.get_piece_size() > 0:
-            return model
-    except (RuntimeError, OSError):
-        pass
-    raise SourceError(f"{path}: is no SentencePiece model; copy the tokenizer again")
 
 
 def _text(token: Any) -> str:

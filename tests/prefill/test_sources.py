@@ -253,6 +253,19 @@ def test_one_sentence_for_each_refusal(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), AttributeError("x")])
+@pytest.mark.usefixtures("hub")
+def test_the_hub_is_not_blamed(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a fault of the machine, or of this code."""
+
+    def load(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    with pytest.raises(type(error), match=str(error).replace("[", "\\[")):
+        list(locate(Source(dataset="a/b"), {}).rows())
+
+
 def test_without_the_hub_no_older_commit_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     hub_commit.cache_clear()
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)

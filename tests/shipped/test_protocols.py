@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.prefill.items import read_items
+from evaluation.prefill.items import read_task
 from evaluation.prefill.questions import Recipe
-from evaluation.prefill.sources import locate_item
-from evaluation.prefill.task_prompts import read_task_prompts
+from evaluation.prefill.task_prompts import PromptRecipe
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, RankedQuestion, render
 from evaluation.settings.config import Config
@@ -88,8 +87,8 @@ def generation_task(suite: str, name: str) -> GenerationTask:
 
 
 def our_prompts(name: str, task: GenerationTask, mirrors: dict[str, str]) -> list[object]:
-    origins = locate_item(task, mirrored(mirrors))
-    return [prompt.turns for prompt in read_task_prompts(name, task, *origins).prompts]
+    prompts, *_ = read_task(PromptRecipe(name, task), task, mirrored(mirrors))
+    return [prompt.turns for prompt in prompts]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +106,7 @@ def test_ranked(
     harness = provided(provider)
     task = load_suite(SUITES, suite).tasks[name]
     assert isinstance(task, Task)
-    questions, _, _ = read_items(Recipe(name, task), task, *locate_item(task, mirrored(mirrors)))
+    questions, *_ = read_task(Recipe(name, task), task, mirrored(mirrors))
     about = {"task": theirs, "num_fewshot": task.num_fewshot}
     asked = {**about, "chat": False, "limit": 9, "mirrors": mirrors}
     wanted = render(harness, "x", asked, RankedQuestion).documents
