@@ -35,6 +35,11 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         type=whole_number(0),
         help="end when this step, or a later one, is evaluated",
     )
+    command.add_argument(
+        "--then",
+        metavar="COMMAND",
+        help="shell command after each round, such as an export (docs/watching.md)",
+    )
     command.add_argument("--once", action="store_true", help="look once, evaluate what is ready")
     command.add_argument(
         "snakemake",
@@ -52,7 +57,7 @@ def _watch(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     watched = Watched(
         options.config.absolute(), options.stage, _arguments(options.snakemake), options.interval,
-        options.until_step, options.once,
+        options.until_step, options.once, options.then,
     )  # fmt: skip
     return watch(watched)
 

@@ -28,7 +28,10 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Watched:
-    """Which stages are watched and how: arguments of Snakemake, seconds between two looks, when it ends."""
+    """Which stages are watched and how: arguments of Snakemake, seconds between two looks, when it ends.
+
+    `then` is a shell command that runs after each round of Snakemake.
+    """
 
     config: Path
     stage: str | None
@@ -36,6 +39,7 @@ class Watched:
     interval: float
     until_step: int | None = None
     once: bool = False
+    then: str | None = None
 
 
 def watch(watched: Watched, sleep: Callable[[float], None] = time.sleep) -> int:
@@ -52,6 +56,8 @@ def watch(watched: Watched, sleep: Callable[[float], None] = time.sleep) -> int:
         if ready:
             log.info("%s: Snakemake starts", "; ".join(ready))
             code = _snakemake(watched)
+            if watched.then and (failed := subprocess.run(watched.then, shell=True).returncode):
+                log.warning("`%s` ended with exit code %d", watched.then, failed)
             _, is_done = _look(watched)
         if watched.once or is_done:
             return code

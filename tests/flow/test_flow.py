@@ -132,9 +132,11 @@ def test_the_watcher_starts_snakemake_for_what_is_ready(
         "stage": "stage1",
         "arguments": ["--cores", "1"],
         "interval": 9.0,
+        "then": f"touch {scored.config}.round; exit 3",
     }
     assert watch.watch(Watched(**how, until_step=20), sleep=pytest.fail) == 0
     assert calls == [["--cores", "1"]]
+    assert Path(f"{scored.config}.round").exists()
     assert watch.watch(Watched(**how, once=True), sleep=pytest.fail) == 0  # step 30 is not there
     assert len(calls) == 1
 

@@ -43,7 +43,7 @@ def test_only_the_chosen_steps_are_exported(reported: dict[str, StagePlan], tmp_
     values = expected(reported)
     chosen = min(step for _, step in values)
     number = export_curves(list(reported.values()), tmp_path, steps=[chosen])
-    assert number == sum(len(values[key]) - 1 for key in values if key[1] == chosen)  # less `step`
+    assert number == sum(len(values[key]) for key in values if key[1] == chosen)
     assert number < export_curves(list(reported.values()), tmp_path)
 
 
@@ -58,70 +58,72 @@ def test_what_is_lacking_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Mon
         export_curves([plan], tmp_path / "logs")
 
 
-def expected(plans: dict[str, StagePlan]) -> dict[tuple[str, int], dict[str, float]]:
+def expected(plans: dict[str, StagePlan]) -> dict[tuple[str, int], dict[str, Any]]:
     """Values by stage and step, under their tags."""
-    found: dict[tuple[str, int], dict[str, float]] = {}
+    found: dict[tuple[str, int], dict[str, Any]] = {}
     for plan in plans.values():
         for row in pq.read_table(plan.results / "summary.parquet").to_pylist():
             if row["role"] == "step":
                 tag = f"eval/{plan.name}/{row['tier']}/{row['item']}/{row['metric']}"
-                own = found.setdefault((plan.name, row["step"]), {"step": row["step"]})
-                own[tag] = row["value"]
+                found.setdefault((plan.name, row["step"]), {})[tag] = row["value"]
     return found
 
 
-def fake_wandb(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[dict[str, Any]]]:
-    """What a stand-in for the package will get, and the options of the runs it will begin."""
-    logged: list[Any] = []
-    begun: list[dict[str, Any]] = []
-    run = SimpleNamespace(
-        define_metric=lambda name, step_metric: logged.append((name, step_metric)),
-        log=logged.append,
-        finish=lambda: logged.append("finished"),
-    )
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dict[str, Any], list[Any]]]:
+    """Options of each run that a stand-in for the package begins, with what it is given."""
+    begun: list[tuple[dict[str, Any], list[Any]]] = []
 
     def init(**options: Any) -> SimpleNamespace:
-        folder = Path(options["dir"]) / "wandb" / f"offline-run-{len(logged)}-{options['id']}"
-        folder.mkdir(parents=True)
-        begun.append(options)
-        return run
+        folder = Path(options["dir"]) / "wandb" / f"offline-run-{len(begun)}-{options['id']}"
+        folder.mkdir(parents=True, exist_ok=True)
+        logged: list[Any] = []
+        begun.append((options, logged))
+        return SimpleNamespace(
+            define_metric=lambda name, step_metric: logged.append((name, step_metric)),
+            log=logged.append,
+            finish=lambda: logged.append("finished"),
+        )
 
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init, Settings=lambda **_: None))
-    return logged, begun
+    return begun
 
 
-def test_a_run_of_weights_and_biases_has_the_same_tags(
-    reported: dict[str, StagePlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_each_stage_is_a_run_of_its_training(
+    reported: dict[str, StagePlan],
+    runs: list[tuple[dict[str, Any], list[Any]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    logged, begun = fake_wandb(monkeypatch)
-    for _ in range(2):  # the second time replaces what the first one wrote
-        number = export_curves(list(reported.values()), tmp_path, "wandb")
-    assert len(list((tmp_path / "wandb").iterdir())) == 1
-    rows = list(expected(reported).values())
-    assert logged == [("eval/*", "step"), *rows, "finished"] * 2
-    assert number == sum(len(row) - 1 for row in rows)
-    config = reported["first"].config
-    first, second = ((one["mode"], one["project"], one["name"], one["id"]) for one in begun)
-    assert first == second  # one run, which the second one continues
-    assert first[:3] == ("offline", "staged-evaluation", Path(config.results).name)
-    assert begun[0]["config"]["stages"].keys() == config.stages.keys()
+    """On its axis, in its project and group; a second export replaces the first one's files."""
+    second = reported["second"]
+    stages = {
+        n: s.model_copy(update={"command": "k=SECRET x"}) for n, s in second.config.stages.items()
+    }
+    plan = replace(second, config=second.config.model_copy(update={"stages": stages}))
+    folder = plan.checkpoint(20)
+    folder.mkdir(parents=True, exist_ok=True)
+    for general in ("general: {project: ladder, run: hot}\n", "seed: 1\n"):
+        (folder / "config.yaml").write_text(general)
+        export_curves([plan], tmp_path, "wandb")
+    (options, logged), (others, _) = runs
+    assert [(one["project"], one["group"]) for one in (options, others)] == [
+        ("ladder", "hot"),
+        ("staged-evaluation", Path(plan.config.results).name),
+    ]
+    assert "SECRET" not in json.dumps(options["config"])
+    axis, *rows, last = logged
+    assert (axis, last) == (("eval/*", "iteration_step"), "finished")
+    values = {step: row for (name, step), row in expected(reported).items() if name == "second"}
+    assert [row.pop("iteration_step") for row in rows] == sorted(values)
+    assert all("consumed_tokens" in row and row.pop("consumed_tokens") is None for row in rows)
+    assert rows == [values[step] for step in sorted(values)]
+    for name, value in (("PROJECT", "p"), ("RUN_GROUP", "g"), ("NAME", "n")):
+        monkeypatch.setenv(f"WANDB_{name}", value)
+    for _ in range(2):
+        export_curves(list(reported.values()), tmp_path / "named", "wandb")
+    assert len(list((tmp_path / "named/wandb").iterdir())) == 2  # a stage each
+    assert {(o["project"], o["group"], o["name"]) for o, _ in runs[2:]} == {("p", "g", "n")}
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(EvaluationError, match="pip install wandb"):
-        export_curves(list(reported.values()), tmp_path, "wandb")
-
-
-def test_variables_of_wandb_name_the_run_and_commands_are_hidden(
-    reported: dict[str, StagePlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, begun = fake_wandb(monkeypatch)
-    monkeypatch.setenv("WANDB_PROJECT", "ladder")
-    monkeypatch.setenv("WANDB_NAME", "hot")
-    config = reported["first"].config
-    stages = {n: s.model_copy(update={"command": "k=SECRET x"}) for n, s in config.stages.items()}
-    given = config.model_copy(update={"stages": stages})
-    plan = replace(reported["first"], config=given)
-    for folder in ("here", "there"):
-        export_curves([plan], tmp_path / folder, "wandb")
-    assert [(one["project"], one["name"]) for one in begun] == [("ladder", "hot")] * 2
-    assert begun[0]["id"] == begun[1]["id"]
-    assert "SECRET" not in json.dumps(begun[0]["config"])
+        export_curves([plan], tmp_path, "wandb")

@@ -1,21 +1,22 @@
 """Export curves to TensorBoard and Weights & Biases, to show them next to the training loss.
 
 Tags are `eval/<stage>/<tier>/<item>/<metric>` in both, training steps are step numbers. TensorBoard reads
-event files; Weights & Biases gets an offline run, which `wandb sync` sends where there is a network.
+event files; Weights & Biases gets an offline run a stage, on the axis and in the project and group of its
+training, which `wandb sync` sends where there is a network.
 """
 
 import importlib
 import os
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from evaluation.checkpoints.config_files import read_table
 from evaluation.errors import ConfigError, EvaluationError
 from evaluation.files import fingerprint
 from evaluation.results.table import SUMMARY, read_rows
-from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 
 Tool = Literal["tensorboard", "wandb"]
@@ -23,13 +24,11 @@ Tool = Literal["tensorboard", "wandb"]
 SUFFIX = ".staged-evaluation"
 """Suffix of our event files, by which a new export replaces them and no others."""
 
-STEP = "step"
-"""The x-axis in Weights & Biases, whose built-in step cannot begin anew in each stage."""
+STEP = "iteration_step"
+"""The x-axis in Weights & Biases, as Nanotron names it; the built-in step cannot begin anew in each stage."""
 
 Row = Mapping[str, Any]
 Steps = Sequence[int] | None
-Point = tuple[str, int, float]
-"""Tag, training step and value."""
 
 
 def export_curves(
@@ -40,16 +39,18 @@ def export_curves(
     Raises:
         EvaluationError: The tool's package is not installed, or `values_of_steps` raises it.
     """
-    package, keys = _package(tool), ("stage", "tier", "item", "metric")
-    points = [
-        ("/".join(("eval", *(row[key] for key in keys))), row["step"], row["value"])
-        for _, row in values_of_steps(plans, steps)
-    ]
+    package, points = _package(tool), values_of_steps(plans, steps)
     if tool == "tensorboard":
         _write_events(package, points, output)
-    else:
-        _write_run(package, plans[0].config, points, output)
+        return len(points)
+    for plan in plans:
+        if own := [row for stage, row in points if stage is plan]:
+            _write_run(package, plan, own, output)
     return len(points)
+
+
+def _tag(row: Row) -> str:
+    return "/".join(("eval", *(row[key] for key in ("stage", "tier", "item", "metric"))))
 
 
 def values_of_steps(plans: Sequence[StagePlan], steps: Steps) -> list[tuple[StagePlan, Row]]:
@@ -83,20 +84,24 @@ def _package(tool: Tool) -> Any:
         ) from None
 
 
-def _write_events(package: Any, points: Sequence[Point], output: Path) -> None:
+def _write_events(package: Any, points: Sequence[tuple[StagePlan, Row]], output: Path) -> None:
     for old in output.glob(f"events.out.tfevents.*{SUFFIX}"):
         old.unlink()
     with package.SummaryWriter(str(output), filename_suffix=SUFFIX) as writer:
-        for tag, step, value in points:
-            writer.add_scalar(tag, value, step)
+        for _, row in points:
+            writer.add_scalar(_tag(row), row["value"], row["step"])
 
 
-def _write_run(wandb: Any, config: Config, points: Sequence[Point], output: Path) -> None:
-    """Write the run that wandb's own variables name, without stages' commands, which may hold secrets."""
-    results = Path(config.results).resolve()
-    project = os.environ.get("WANDB_PROJECT") or "staged-evaluation"
-    name = os.environ.get("WANDB_NAME") or results.name
-    number = f"eval-{fingerprint([project, name, str(results)])[:12]}"
+def _write_run(wandb: Any, plan: StagePlan, rows: Sequence[Row], output: Path) -> None:
+    """Write a stage's run into its training's project and group, or those that wandb's variables name.
+
+    Stages' commands, which may hold secrets, are left out.
+    """
+    results = Path(plan.config.results).resolve()
+    training = _training(plan, {row["step"] for row in rows})
+    project = os.environ.get("WANDB_PROJECT") or training.get("project") or "staged-evaluation"
+    group = os.environ.get("WANDB_RUN_GROUP") or training.get("run") or results.name
+    number = f"eval-{fingerprint([project, str(plan.results.resolve())])[:12]}"
     for old in (output / "wandb").glob(f"offline-run-*-{number}"):
         shutil.rmtree(old)
     output.mkdir(parents=True, exist_ok=True)
@@ -104,16 +109,27 @@ def _write_run(wandb: Any, config: Config, points: Sequence[Point], output: Path
         mode="offline",
         dir=str(output),
         project=project,
-        id=number,  # the same for every export of a run, so that it is synced as one run
-        name=name,
-        config=config.model_dump(mode="json", exclude={"stages": {"__all__": {"command"}}}),
+        group=group,
+        job_type="evaluation",
+        id=number,  # the same for every export of a stage, so that it is synced as one run
+        name=os.environ.get("WANDB_NAME") or f"{results.name} {plan.name}",
+        config=plan.config.model_dump(mode="json", exclude={"stages": {"__all__": {"command"}}}),
         resume="allow",
         settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
     )
     run.define_metric("eval/*", step_metric=STEP)
-    rows: dict[tuple[str, int], dict[str, float]] = {}
-    for tag, step, value in points:
-        rows.setdefault((tag.split("/")[1], step), {STEP: step})[tag] = value
-    for row in rows.values():
-        run.log(row)
+    by_step: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        about = {STEP: row["step"], "consumed_tokens": row["tokens"]}
+        by_step.setdefault(row["step"], about)[_tag(row)] = row["value"]
+    for step in sorted(by_step):
+        run.log(by_step[step])
     run.finish()
+
+
+def _training(plan: StagePlan, steps: Collection[int]) -> Mapping[str, Any]:
+    """Return `general` of the training's configuration: its project and run; empty if no step has it."""
+    paths = [plan.checkpoint(step) / "config.yaml" for step in sorted(steps)]
+    path = next(filter(Path.is_file, paths), None)
+    general = read_table(path).get("general") if path else None
+    return general if isinstance(general, dict) else {}
