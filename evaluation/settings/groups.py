@@ -67,9 +67,7 @@ def group_weights(
 
 def takes_larger(name: str, groups: Groups) -> bool:
     """Return whether a group, or one in it, takes the larger of its members: no delta always has both."""
-    inner = [
-        member for member in groups[name].members if member in _of_its_tier(groups[name], groups)
-    ]
+    inner = _of_its_tier(groups[name], groups).keys() & groups[name].members
     return groups[name].weigh == "larger" or any(takes_larger(member, groups) for member in inner)
 
 
@@ -115,9 +113,7 @@ def _problem(name: str, group: Group, groups: Groups, items: Mapping[str, object
         return f"centered: {tier.name} has no choices, so no chance; take it out"
     others = [m for m in group.members if m in groups and groups[m].centered != group.centered]
     if others:
-        return (
-            f"centered: it is {group.centered}, and {not group.centered} of its member {others[0]}"
-        )
+        return f"centered: it is {group.centered}, but not so of its member {others[0]}"
     known = [*items, *groups]
     if absent := [member for member in group.members if member not in known]:
         return f"members: {no_such(f'{tier.item} or group', absent[0], known)}"

@@ -40,7 +40,9 @@ class Source(Settings):
         description="Local Parquet, JSONL or text files, in place of a dataset: beside the configuration, "
         "or else in the working folder.",
     )
-    streaming: Boolean = Field(False, description="Read row by row, or download where that fails.")
+    streaming: Boolean = Field(
+        False, description="Read rows as they are needed, in place of a download."
+    )
 
     @property
     def definition(self) -> dict[str, Any]:
