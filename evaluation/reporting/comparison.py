@@ -8,7 +8,6 @@ from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.errors import EvaluationError
 from evaluation.reporting.terminal import as_table
 from evaluation.results.comparison_file import (
-    LeadRow,
     RunComparison,
     StageComparison,
     Steps,
@@ -105,24 +104,24 @@ def is_worse_at_last(runs: RunComparison) -> bool | None:
 def _stage(stage: StageComparison) -> str:
     matched = stage.by_match
     steps = list(matched)
-    overall = [lead for lead in stage.leads if lead.item == OVERALL]
+    overall = [lead for lead in stage.leads if lead["item"] == OVERALL]
     text = [f"{stage.title}: {stage.matched}"]
     if len(steps) > 1:
         head = ["step", "tier", "metric", "A", "B", "A - B", "95 %", "95 %, all steps", "p"]
         text.append(as_table([head, *_by_step(matched, overall)]))
     text.append(f"At {match_label(*steps[-1])}:\n{_delta_table(matched[steps[-1]])}")
-    text.append("\n".join(lead.sentence for lead in overall))
+    text.append("\n".join(lead["sentence"] for lead in overall))
     summary = _summary(matched[steps[-1]])[0]
     text.append("\n".join([summary, stage.corrected_for, *stage.notes]))
     return "\n\n".join(text)
 
 
-def _by_step(matched: Mapping[Steps, Rows], overall: Sequence[LeadRow]) -> Iterator[list[str]]:
+def _by_step(matched: Mapping[Steps, Rows], overall: Rows) -> Iterator[list[str]]:
     for (mine, other), rows in matched.items():
         step = str(mine) if mine == other else f"{mine} / {other}"
         known = {(row["tier"], row["item"], row["metric"]): row for row in rows}
         for lead in overall:
-            row = known[lead.tier, lead.item, lead.metric]
+            row = known[lead["tier"], lead["item"], lead["metric"]]
             own, at_once = (row["low"], row["high"]), (row["low_all"], row["high_all"])
             intervals = _interval(row, *own), _interval(row, *at_once)
             yield [step, *_values(row), *intervals, _number(row["p"])]

@@ -140,12 +140,12 @@ def _doubts(stage: JudgedStage) -> Iterator[str]:
         yield f"significantly worse: {largest['item']} {_amount(metric, largest['delta'])}{more}"
     advice = stage.recommendation
     if advice and advice.runner_up:
-        near = next((e for e in advice.similar if e.step == advice.runner_up.step), None)
-        how = advice.runner_up.why
+        near = next((e for e in advice.similar if e["step"] == advice.runner_up["step"]), None)
+        how = advice.runner_up["why"]
         if near and advice.headline:
             metric = TIERS[advice.headline.tier].metric(advice.headline.metric)
-            how = f"{_amount(metric, near.delta)} from it, not significantly different"
-        yield f"runner-up: {stage.called(advice.runner_up.step)}, {how}"
+            how = f"{_amount(metric, near['delta'])} from it, not significantly different"
+        yield f"runner-up: {stage.called(advice.runner_up['step'])}, {how}"
 
 
 def _what_decides(stage: JudgedStage, row: ObjectiveRow) -> str:
@@ -161,9 +161,10 @@ def _what_decides(stage: JudgedStage, row: ObjectiveRow) -> str:
     if needed <= now:
         return f"{name}: its {now:,} {tier.unit} would show {change}; the change is smaller"
     splits = [
-        quality.in_split
+        quality["in_split"]
         for quality in (stage.quality.rows if stage.quality else ())
-        if (quality.tier, quality.metric) == (row.tier, metric.name) and quality.item in row.items
+        if (quality["tier"], quality["metric"]) == (row.tier, metric.name)
+        and quality["item"] in row.items
     ]
     if splits and None not in splits and sum(filter(None, splits)) < needed:
         held = sum(filter(None, splits))

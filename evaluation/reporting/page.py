@@ -75,7 +75,7 @@ def stage_page(stage: JudgedStage, moved: pd.DataFrame) -> str:
     words |= {
         "notes": [*_which_shown(stage, frame), *notes],
         "charts": [*_stage_charts(stage, frame, shown, positions)],
-        "quality": [row.model_dump() for row in stage.quality.rows] if stage.quality else [],
+        "quality": [*stage.quality.rows] if stage.quality else [],
         "chosen": "" if stage.chosen is None else stage.plan.label(stage.chosen),
     }
     data = {"table": frame[SHOWN], "moves": shown, "positions": positions}

@@ -103,11 +103,12 @@ def _on_runs(config: Config) -> list[str]:
         return []
     found = Comparison.read(path).comparisons
     return [f"{one.run_b} is not compared: {one.error}" for one in found if one.error] + [
-        f"This run (A) and {one.run_b} (B), {stage.title}: {lead.sentence}"
+        f"This run (A) and {one.run_b} (B), {stage.title}: {lead['sentence']}"
         for one in found
         for stage in one.stages
         for lead in stage.leads
-        if lead.item == OVERALL and lead.metric.removeprefix("delta_") == TIERS[lead.tier].headline
+        if lead["item"] == OVERALL
+        and lead["metric"].removeprefix("delta_") == TIERS[lead["tier"]].headline
     ]
 
 

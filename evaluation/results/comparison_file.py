@@ -1,11 +1,10 @@
 """Typed models of `comparison.json` and `comparison.csv`, which compare runs."""
 
-from typing import Any, Literal
+from typing import Any
 
 from evaluation.results.deltas_file import Rows
 from evaluation.results.files import FileModel, StageFile
 from evaluation.settings.runs import By
-from evaluation.settings.tiers import TierName
 
 COMPARISON = "comparison.json"
 COMPARISON_TABLE = "comparison.csv"
@@ -13,22 +12,6 @@ COMPARISON_FILES = (COMPARISON_TABLE, COMPARISON)
 
 Steps = tuple[int | None, int | None]
 """Steps of two matched checkpoints."""
-
-
-class LeadRow(FileModel):
-    """Which run is better in one metric, and from which step on."""
-
-    tier: TierName
-    item: str
-    metric: str
-    better: Literal["A", "B"] | None
-    since_step_a: int | None
-    since_step_b: int | None
-    checkpoints: int
-    confidence: float
-    sentence: str
-    recipe_low: float | None = None
-    recipe_high: float | None = None
 
 
 class StageComparison(FileModel):
@@ -40,7 +23,7 @@ class StageComparison(FileModel):
     checkpoints: int
     notes: tuple[str, ...]
     corrected_for: str
-    leads: tuple[LeadRow, ...]
+    leads: Rows
     deltas: Rows
 
     @property

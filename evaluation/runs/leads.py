@@ -7,12 +7,11 @@ matched checkpoints; those of single slices, tasks or rates also over their numb
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from evaluation.bridge.choice import of_recipe, simultaneous_alpha
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha
-from evaluation.results.comparison_file import LeadRow
 from evaluation.runs.matching import Match
 from evaluation.settings.tiers import TIERS, TierName
 
@@ -27,7 +26,7 @@ class Lead(NamedTuple):
 
     key: Key
     estimates: Sequence[Estimate]
-    row: LeadRow
+    row: dict[str, Any]
 
 
 def leads(matched: Sequence[Match], deltas: Sequence[Sequence[Delta]]) -> list[Lead]:
@@ -77,7 +76,7 @@ def _lead(key: Key, matched: Sequence[Match], deltas: Sequence[Delta], family: i
     change = deltas[-1].definition.change(estimates[-1].value, decides.low, decides.high)
     what = f"{tier} {'' if item == OVERALL else f'{item} '}{TIERS[tier].metric(metric).words}"
     noise = "" if recipe is None else ", with the noise of checkpoints"
-    row = LeadRow(
+    row = dict[str, Any](
         tier=tier,
         item=item,
         metric=metric,
@@ -103,7 +102,7 @@ def _sign(sign: int, low: float | None, high: float | None) -> int:
 def corrected_for(lead_rows: Sequence[Lead], count: int) -> str:
     """Return sentences that explain the leads' corrections for comparisons at so many checkpoints."""
     level = 100 * max(
-        (lead.row.confidence for lead in lead_rows if lead.key[1] == OVERALL), default=0
+        (lead.row["confidence"] for lead in lead_rows if lead.key[1] == OVERALL), default=0
     )
     text = f"Intervals hold for all {count} matched checkpoints at once (max-t; up to {level:.1f} % for one)."
     if count == 1:

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.csv
@@ -12,7 +13,6 @@ from evaluation.bridge.deltas import compare
 from evaluation.results.comparison_file import (
     COMPARISON_FILES,
     Comparison,
-    LeadRow,
     StageComparison,
 )
 from evaluation.results.read import read_results
@@ -51,8 +51,9 @@ def paired(root: Path, step: int) -> list[Delta]:
     return compare(*(read_results(folder_of(root, name, step), tiers) for name in "ab"))
 
 
-def lead_in(stage: StageComparison, key: tuple[str, str, str] = ACC) -> LeadRow:
-    return next(one for one in stage.leads if (one.tier, one.item, one.metric) == key)
+def lead_in(stage: StageComparison, key: tuple[str, str, str] = ACC) -> Any:
+    rows = (SimpleNamespace(**row) for row in stage.leads)
+    return next(one for one in rows if (one.tier, one.item, one.metric) == key)
 
 
 def rows_in(stage: StageComparison, key: tuple[str, str, str] = ACC) -> list[dict[str, Any]]:
@@ -87,9 +88,9 @@ def test_files_say_what_the_terminal_says(command: Command, runs: Path, tmp_path
     assert sorted(one.name for one in (tmp_path / "out").iterdir()) == sorted(COMPARISON_FILES)
     content = Comparison.read(tmp_path / "out/comparison.json").comparisons[0].stages[0]
     for lead in content.leads:
-        if lead.item == OVERALL:
-            assert lead.sentence in ended.out
-    acc = next(lead for lead in content.leads if (lead.item, lead.metric) == ACC[1:])
+        if lead["item"] == OVERALL:
+            assert lead["sentence"] in ended.out
+    acc = lead_in(content)
     assert (acc.better, acc.since_step_a, acc.since_step_b, acc.checkpoints) == ("A", 20, 20, 3)
     assert "A is better from step 20 on (3 of 4 matched checkpoints)" in acc.sentence
     assert content.corrected_for in ended.out

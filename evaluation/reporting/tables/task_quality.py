@@ -5,7 +5,7 @@ follows from paired differences of the last checkpoint with the bridge, or else 
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from evaluation.results.read import Item, TierResults
 from evaluation.results.stage_files import (
     QUALITY,
     QUALITY_TABLE,
-    QualityRow,
     TaskQuality,
 )
 from evaluation.results.tier_files import Counts
@@ -28,6 +27,11 @@ from evaluation.settings import protocol
 from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
+
+QUALITY_COLUMNS = (
+    "stage tier item group metric checkpoints value monotonicity n compared_with difference needed "
+    "too_small in_split"
+).split()
 
 Points = Mapping[int, float]
 """Values by step."""
@@ -45,20 +49,19 @@ def write_quality(stage: StageResults) -> TaskQuality:
     """Write both files of the quality of slices and tasks; tiers of rates, with few prompts, are left out."""
     tiers = [TIERS[name] for name in stage.plan.tiers if not TIERS[name].rates]
     rows = [row for tier in tiers for row in _tier_rows(stage, tier)]
-    quality = TaskQuality(
-        stage=stage.plan.name,
-        protocol=protocol.REPORT,
-        alpha=round(ALPHA, 10),
-        power=POWER,
-        rows=tuple(rows),
-    )
-    folder, cells = stage.plan.results, [row.model_dump() for row in quality.rows]
-    write_csv(folder / QUALITY_TABLE, QualityRow.model_fields, cells)
-    write_model(folder / QUALITY, TaskQuality, quality.model_dump(mode="json"))
-    return quality
+    content = {
+        "stage": stage.plan.name,
+        "protocol": protocol.REPORT,
+        "alpha": round(ALPHA, 10),
+        "power": POWER,
+        "rows": rows,
+    }
+    folder = stage.plan.results
+    write_csv(folder / QUALITY_TABLE, QUALITY_COLUMNS, rows)
+    return write_model(folder / QUALITY, TaskQuality, content)
 
 
-def _tier_rows(stage: StageResults, tier: Tier) -> Iterator[QualityRow]:
+def _tier_rows(stage: StageResults, tier: Tier) -> Iterator[dict[str, Any]]:
     sides, points = _sides(stage, tier), _points(stage, tier)
     if sides is None:
         return
@@ -106,29 +109,29 @@ def _row(
     name: str,
     item: Item,
     points: Points,
-) -> QualityRow:
+) -> dict[str, Any]:
     sign = 1 if metric.higher_is_better else -1
     other = sides.theirs.items.get(name) if sides.theirs is not None else None
     pair = None if other is None else _paired_items(item, other, metric)
     difference = _difference_to_decide(plan, sides.ours.tier, item.group, metric)
     needed = None if pair is None else needed_units(pair.variance, difference, pair.turning)
     n = pair.n if pair else _size(item)
-    return QualityRow(
-        stage=plan.name,
-        tier=sides.ours.tier.name,
-        item=name,
-        group=item.group,
-        metric=metric.name,
-        checkpoints=len(points),
-        value=points[max(points)],
-        monotonicity=monotonicity([sign * value for value in points.values()]),
-        n=n,
-        compared_with=sides.called if pair else None,
-        difference=difference,
-        needed=needed,
-        too_small=None if needed is None else n < needed,
-        in_split=_in_split(sides.ours.tier, item),
-    )
+    return {
+        "stage": plan.name,
+        "tier": sides.ours.tier.name,
+        "item": name,
+        "group": item.group,
+        "metric": metric.name,
+        "checkpoints": len(points),
+        "value": points[max(points)],
+        "monotonicity": monotonicity([sign * value for value in points.values()]),
+        "n": n,
+        "compared_with": sides.called if pair else None,
+        "difference": difference,
+        "needed": needed,
+        "too_small": None if needed is None else n < needed,
+        "in_split": _in_split(sides.ours.tier, item),
+    }
 
 
 def _difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric: Metric) -> float:
