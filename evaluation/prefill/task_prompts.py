@@ -42,16 +42,16 @@ class PromptRecipe(RowRecipe):
         super().__init__(f"generation_tasks.{name}", task, texts, document)
 
     def item(self, row: DatasetRow, id: str, examples: Sequence[tuple[str, str]]) -> TaskPrompt:
-        """Return a row's prompt: turns of a chat, or one text, with the document for verifiers.
-
-        A task's template for ids decides before `id`.
-        """
+        """Return a row's prompt: turns of a chat, or one text, with the document for verifiers."""
         values, templates = self.templates.values(row), self.templates
         texts = {n: str(self.text(n, values)) for n in templates.texts if n not in _OF_EXAMPLES}
         if not texts["prompt"].strip():
             raise SourceError(f"{self.key}.prompt writes nothing for this row")
-        expressions = templates.expressions
-        document = {name: expressions[f"document.{name}"](values) for name in self.task.document}
+        read = templates.expressions
+        document = {name: read[f"document.{name}"](values) for name in self.task.document}
+        for name in {name for one in self.task.verifiers.values() for name in one.NEEDS}:
+            if document[name] in ("", [], {}):
+                raise SourceError(f"{self.key}.document.{name} is empty; correct it, or the data")
         try:
             json.dumps(document, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:

@@ -188,4 +188,6 @@ def _data_files(folder: Path) -> list[Path]:
 def _what_is_there(folder: Path) -> str:
     if not folder.is_dir():
         return "there is no such folder"
-    return f"there is {first_few(sorted(path.name for path in folder.iterdir()), 12) or 'nothing'}"
+    paths = [*folder.glob("data/*"), *(path for path in folder.iterdir() if path.name != "data")]
+    names = sorted(path.relative_to(folder).as_posix() for path in paths)
+    return f"there is {first_few(names, 12) or 'nothing'}"

@@ -118,8 +118,8 @@ UNCLEAR: dict[str, tuple[list[str], str]] = {
         r"data/test: 2 of its 3 parts are there, and not 2",
     ),
     "a split with a suffix": (
-        ["test_hard-00000-of-00001.parquet"],
-        r"no split 'test'; there is test_hard-00000-of-00001\.parquet",
+        ["data/test_hard-00000-of-00001.parquet"],
+        r"no split 'test'; there is data/test_hard-00000-of-00001\.parquet",
     ),
     "several splits": (["test_a.parquet", "test_b.parquet"], "not clear which of test_a.parquet"),
     "a split and another": (["test.jsonl", "test_hard.jsonl"], "not clear which of test.jsonl"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evaluation.errors import SourceError
 from evaluation.flow.caches import CacheEntry, Caches, tokenizer_entry
 from evaluation.prefill import generation, sources
 from evaluation.prefill.tiers import PREFILLS
@@ -119,3 +120,13 @@ def test_what_is_replaced_while_it_is_read_is_outdated(
     monkeypatch.setattr(sources, "read_rows", read)
     prefill(plan, name)
     assert name in stale(plan)
+
+
+def test_a_document_without_what_its_verifier_reads(tmp_path: Path, fast_folder: Path) -> None:
+    write_rows(tmp_path / "rows.jsonl", [{"text": "Who?", "tests": []}])
+    task = {"prompt": "{{ text }}", "chat": False, "stop": ["."], "max_new_tokens": 1}
+    task |= {"document": {"tests": "tests"}, "verifiers": {"runs": {"kind": "program"}}}
+    asked = {"g": {"files": [str(tmp_path / "rows.jsonl")], **task}}
+    plan = make_plan(tmp_path / "cache", fast_folder, generation_tasks=asked)
+    with pytest.raises(SourceError, match=r"g/0: generation_tasks\.g\.document\.tests is empty"):
+        PREFILLS["tier5"].make(plan, "g")

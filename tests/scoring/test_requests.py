@@ -13,7 +13,6 @@ from evaluation.scoring.engine.window import Request
 from evaluation.scoring.requests import prepare, read_rows
 from evaluation.tokenizers.fast import FastTokenizer
 from tests.scoring import tiny
-from tests.tokenizers.wrapped import wrapped
 
 WORDS = ["<end>", "<unknown>", "the", "cat", "sat", " the", " cat", " sat", " ", "."]
 
@@ -24,7 +23,7 @@ def words() -> FastTokenizer:
     model = models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unknown>")
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_next")
-    return wrapped(PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>"))
+    return FastTokenizer(PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>"))
 
 
 def write(path: Path, *rows: object) -> Path:
