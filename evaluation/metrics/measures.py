@@ -69,10 +69,6 @@ def ranked_by(questions: Questions, primary: str) -> Floats:
     return questions.credits[primary]
 
 
-_SOURCES = ("cluster", "stratum", "question", "row")
-"""Columns of what questions may share; a table may lack some."""
-
-
 def measure_questions(table: pa.Table, kind: TaskKind = "ranked") -> Questions:
     """Measure each question of a table of candidates, of which each question's rows stand together.
 
@@ -86,11 +82,9 @@ def measure_questions(table: pa.Table, kind: TaskKind = "ranked") -> Questions:
     gold = table["gold"].to_numpy(zero_copy_only=False)
     ids = first["item"].to_pylist()
     _check(ids, gold, starts, sizes, kind)
-    names_of = {key: first[key].to_pylist() for key in _SOURCES if key in first.column_names}
-    clusters, strata = (
-        None if None in names_of.get(key, [None]) else names_of[key] for key in _SOURCES[:2]
-    )
-    sources = [names_of[key] for key in _SOURCES[2:] if key in names_of]
+    columns = (first[key].to_pylist() for key in ("cluster", "stratum", "question", "row"))
+    cluster, stratum, *sources = columns
+    clusters, strata = (None if None in names else names for names in (cluster, stratum))
     layout = Layout(len(ids), clusters, strata, sources)
     scores = candidate_scores(table)
 

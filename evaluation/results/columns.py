@@ -30,7 +30,7 @@ def _type(kind: str) -> pa.DataType:
 
 
 def read_table(path: Path, columns: Columns, again: str, variants: str = "") -> pa.Table:
-    """Read the given columns of a Parquet file, and check them; one that may be null may be missing.
+    """Read the given columns of a Parquet file, and check them; where one that may be null is missing, it is.
 
     Args:
         again: How such a file is made, for messages.
@@ -50,10 +50,11 @@ def read_table(path: Path, columns: Columns, again: str, variants: str = "") -> 
             if names.count(name) > 1 or not (kind.endswith("?") or name in names):
                 where = "twice" if name in names else "nowhere"
                 raise unusable(path, f"the column {name!r} is there {where}", again)
-        order = [name for name in (*columns, *others) if name in names]
-        table = table.select(dict.fromkeys(order))
-        table.validate(full=True)
-        table = table.cast(arrow_schema({name: kinds[name] for name in table.column_names}))
+        table.select([name for name in kinds if name in names]).validate(full=True)
+        for name in kinds.keys() - {*names}:
+            table = table.append_column(name, pa.nulls(table.num_rows, _type(kinds[name])))
+        order = dict.fromkeys((*columns, *others))
+        table = table.select(order).cast(arrow_schema({name: kinds[name] for name in order}))
     except (pa.ArrowException, ValueError) as error:
         raise unusable(path, f"damaged ({' '.join(str(error).split())})", again) from None
     for name in table.column_names:

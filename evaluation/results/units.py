@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evaluation.metrics.layout import Layout, Names
+from evaluation.metrics.layout import Layout
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
 from evaluation.metrics.ratios import Ratio, ratio_of
 from evaluation.metrics.variance import Floats
@@ -136,7 +136,7 @@ def read_units(tier: Tier, path: Path, length: int) -> dict[str | None, Units]:
         ResultsError: The file is missing or damaged, or holds what cannot have been measured.
     """
     table = read_table(path, _columns(tier), COLLECT_AGAIN, f"{tier.headline}_")
-    encoded = _column(table, "item").combine_chunks().dictionary_encode()
+    encoded = table["item"].combine_chunks().dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     names = [*encoded.dictionary.to_pylist(), None]
     return {
@@ -145,42 +145,27 @@ def read_units(tier: Tier, path: Path, length: int) -> dict[str | None, Units]:
     }
 
 
-def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
-    is_there = name in table.column_names
-    return table[name] if is_there else pa.chunked_array([pa.nulls(table.num_rows, pa.string())])
-
-
 def _item_units(tier: Tier, rows: pa.Table, name: str | None, path: Path, length: int) -> Units:
-    ids = rows["unit"].to_pylist()
+    about = {column: rows[column].to_pylist() for column in _ABOUT}
+    ids = about["unit"]
     if len({*ids}) < len(ids):
         raise unusable(path, f"a unit of {name!r} appears twice")
     columns = {
         column: rows[column].to_numpy().astype(np.float64)
         for column in rows.column_names
-        if column not in _NO_NUMBERS and not (column in tier.summed and rows[column].null_count)
+        if column not in {*_ABOUT, *_POSITIONS}
+        and not (column in tier.summed and rows[column].null_count)
     }
-    sources = [_column(rows, column).to_pylist() for column in SOURCES]
-    layout = Layout(
-        len(ids),
-        _names(rows, "cluster"),
-        _names(rows, "stratum"),
-        sources,
-        is_text=tier.kind == "nats",
-    )
-    groupings = _groupings(ids, _column(rows, "strata").to_pylist(), path)
+    whole = (None if None in about[key] else about[key] for key in ("cluster", "stratum"))
+    clusters, strata = whole
+    sources = [about[column] for column in SOURCES]
+    layout = Layout(len(ids), clusters, strata, sources, is_text=tier.kind == "nats")
+    groupings = _groupings(ids, about["strata"], path)
     positions = positions_of(rows)
     units = units_of(tier, ids, layout, columns, positions=positions, groupings=groupings)
     if wrong := _wrong(tier, units, length):
         raise unusable(path, f"{wrong} of {name!r}")
     return units
-
-
-_NO_NUMBERS = {*_ABOUT, *_POSITIONS}
-
-
-def _names(rows: pa.Table, column: str) -> Names:
-    found = _column(rows, column)
-    return None if found.null_count else found.to_pylist()
 
 
 def _groupings(
