@@ -58,17 +58,10 @@ def group_weights(
         return {leaf: size / sum(sizes) for leaf, size in zip(leaves, sizes, strict=True)}
     weights: dict[str, float] = {}
     for member in group.members:
-        nested = member in groups
-        inner = group_weights(member, groups, questions, values) if nested else {member: 1.0}
+        inner = group_weights(member, groups, questions, {}) if member in groups else {member: 1.0}
         for leaf, weight in inner.items():
             weights[leaf] = weights.get(leaf, 0.0) + weight / len(group.members)
     return weights
-
-
-def takes_larger(name: str, groups: Groups) -> bool:
-    """Return whether a group, or one in it, takes the larger of its members: no delta always has both."""
-    inner = _of_its_tier(groups[name], groups).keys() & groups[name].members
-    return groups[name].weigh == "larger" or any(takes_larger(member, groups) for member in inner)
 
 
 def centered_weights(
@@ -107,8 +100,9 @@ def _problem(name: str, group: Group, groups: Groups, items: Mapping[str, object
         return f"{tier.name} has rates over all {tier.unit} and no mean of them; take it out"
     if name in items or name in {getattr(item, "group", None) for item in items.values()}:
         return f"a {tier.item}, or the `group` of one, has this name; rename one of them"
-    if group.weigh == "larger" and (tier.name == "tier2" or groups.keys() & group.members):
-        return "weigh: larger: its members are tasks of one benchmark; name no slices and no groups"
+    inner = [groups[member] for member in group.members if member in groups]
+    if any(one.weigh == "larger" for one in (group, *inner)) and (inner or tier.name == "tier2"):
+        return "weigh: larger: such a group has tasks alone, and is in no other group; correct it"
     if group.centered and tier.name != "tier3":
         return f"centered: {tier.name} has no choices, so no chance; take it out"
     others = [m for m in group.members if m in groups and groups[m].centered != group.centered]

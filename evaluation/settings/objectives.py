@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.errors import ConfigError, no_such
-from evaluation.settings.groups import group_leaves, takes_larger
+from evaluation.settings.groups import group_leaves
 from evaluation.settings.metric import Metric
 from evaluation.settings.model import Fraction, Settings
 from evaluation.settings.names import Label
@@ -80,10 +80,9 @@ def objective_items(objective: Objective, suite: Suite, key: str) -> Mapping[str
         return items
     groups, heading = suite.tier_groups(objective.tier), "category" if tier.rates else "group"
     names = group_leaves(group, groups) if group in groups else ()
-    if names and takes_larger(group, groups):
+    if names and groups[group].weigh == "larger":
         raise ConfigError(
-            f"{key}: group: {group} takes the larger of its tasks, which may be another one on each side; "
-            "name a task's own group"
+            f"{key}: group: {group} takes the larger of its tasks; name one task's group"
         )
     headings = {name: getattr(item, heading) for name, item in items.items()}
     if not (chosen := [name for name in items if name in names or headings[name] == group]):
