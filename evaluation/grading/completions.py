@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ class SampledPrompt:
     def credit(self, view: str) -> float:
         """Return the mean credit over samples; NaN where the verifier failed on all of them."""
         valid = self.valid(view)
-        return math.fsum(v.credit or 0 for v in valid) / len(valid) if valid else math.nan
+        return fmean(v.credit or 0 for v in valid) if valid else math.nan
 
 
 def verify_samples(
@@ -128,8 +129,9 @@ def prompt_units(prompts: Sequence[SampledPrompt], views: Iterable[str]) -> Unit
         for view in (primary, *others)
     }
     for name, formula in FORMULAS.items():
-        of_prompts = [[formula(sample.completion) for sample in samples] for samples in drawn]
-        columns[name] = np.array([math.fsum(one) / len(one) for one in of_prompts])
+        columns[name] = np.array(
+            [fmean(formula(s.completion) for s in samples) for samples in drawn]
+        )
     groupings: dict[str, dict[str, str]] = {}
     for line in lines:
         for by, group in line.strata.items():
@@ -214,22 +216,22 @@ def over_samples(
         return {}
     valid = [prompt.valid(view) for prompt in prompts]
     rights = [(len(verdicts), sum(v.credit == 1 for v in verdicts)) for verdicts in valid]
-    found: dict[str, Any] = {
-        "pass_at_k": {
-            str(k): _mean(pass_at_k(drawn, right, k) for drawn, right in rights if drawn >= k)
-            for k in sorted({2**i for i in range(n.bit_length())} | {n})
-        }
+    by_k = {
+        k: [pass_at_k(drawn, right, k) for drawn, right in rights if drawn >= k]
+        for k in sorted({2**i for i in range(n.bit_length())} | {n})
+    }
+    rates: dict[str, Any] = {
+        "pass_at_k": {str(k): fmean(p) if p else None for k, p in by_k.items()}
     }
     kind = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind]
     if isinstance(kind, AnswerKind):  # of programs no two are the same answer
-        votes = [[_vote(kind, verifier, verdict) for verdict in verdicts] for verdicts in valid]
-        found["cons_at_n"] = _mean(majority(cast) for cast in votes if cast)
-    return found
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    known = [*values]
-    return math.fsum(known) / len(known) if known else None
+        credits = [
+            majority([(_meaning(kind, verifier, v), v.credit == 1) for v in verdicts])
+            for verdicts in valid
+            if verdicts
+        ]
+        rates["cons_at_n"] = fmean(credits) if credits else None
+    return rates
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
@@ -239,20 +241,15 @@ def pass_at_k(n: int, right: int, k: int) -> float:
     return 1.0 - math.prod((n - right - i) / (n - i) for i in range(k))
 
 
-Vote = tuple[str | None, bool]
-"""An answer, None for none, and whether it is right."""
-
-
-def _vote(kind: AnswerKind, verifier: AnyVerifier, verdict: Verdict) -> Vote:
-    """Return one text for all right answers, and one for all spellings of a wrong one."""
+def _meaning(kind: AnswerKind, verifier: AnyVerifier, verdict: Verdict) -> str | None:
+    """Return one text for all right answers, one for all spellings of a wrong one; None without answer."""
     if verdict.answer is None:
-        return None, False
-    is_right = verdict.credit == 1
-    return "right" if is_right else f"= {kind.bare(verifier, verdict.answer)}", is_right
+        return None
+    return "right" if verdict.credit == 1 else f"= {kind.bare(verifier, verdict.answer)}"
 
 
-def majority(votes: Sequence[Vote]) -> float:
-    """Return the credit of a prompt's most frequent answer (cons@n); answers that tie share it."""
+def majority(votes: Sequence[tuple[str | None, bool]]) -> float:
+    """Return the credit of the most frequent answer (cons@n); answers that tie share it."""
     counts = Counter(vote for vote in votes if vote[0] is not None)
     best = [vote for vote, count in counts.items() if count == max(counts.values())]
     return sum(is_right for _, is_right in best) / len(best) if best else 0.0

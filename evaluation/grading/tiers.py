@@ -1,10 +1,11 @@
 """Make each tier's files from its stored scores: the content of its JSON, its units, and its other files."""
 
-import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pyarrow as pa
@@ -114,7 +115,7 @@ def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
         tables.append(table.add_column(0, tier.item, named))
         spent += scores
     overall = {
-        key: _mean(values)
+        key: fmean(values)
         for key in ("accuracy", "centered", "greedy", *MEASURES)
         if (values := [task[key] for task in tasks.values() if key in task])
     }
@@ -151,7 +152,7 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
     primary = [task["verifiers"][task["primary"]]["pass_rate"] for task in tasks.values()]
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
     content = {
-        "overall": {"pass_rate": _mean(primary)},
+        "overall": {"pass_rate": fmean(primary)},
         "sandbox": describe_sandbox(plan.config.verification.sandbox) if programs else None,
         "generation_tasks": tasks,
     }
@@ -208,18 +209,12 @@ SUMMARIZERS: Mapping[str, Summarizer] = {
 
 def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Add up the items of a tier: requested, used and left out, the last by reason."""
-    counts, left_out = list(counts), dict[str, int]()
+    counts, left_out = list(counts), Counter[str]()
     for count in counts:
-        for reason, number in count["left_out"].items():
-            left_out[reason] = left_out.get(reason, 0) + number
+        left_out.update(count["left_out"])
     sums = {key: sum(count[key] for count in counts) for key in ("asked", "used")}
-    return {**sums, "left_out": left_out}
+    return {**sums, "left_out": dict(left_out)}
 
 
 def _origin(item: Mapping[str, Any], group: str | None) -> dict[str, Any]:
     return {**{key: item[key] for key in ("data", "data_checksum", "items")}, "group": group}
-
-
-def _mean(values: Iterable[float]) -> float:
-    values = list(values)
-    return math.fsum(values) / len(values)
