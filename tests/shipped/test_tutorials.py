@@ -27,7 +27,7 @@ READS_THINKING = (
 def followed(tmp_path: Path, smollm2: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with all files of the page, and a configuration with its keys."""
     stage = {"checkpoints": "ckpts", "steps": [1]}
-    suites = ["sums", "gpqa", "capitals", "plain_chat"]
+    suites = ["sums", "capitals", "plain_chat"]
     config: dict[str, Any] = {"results": "results", "cache": "cache", "sequence_length": 2048}
     config |= {"tokenizer": {"name": str(smollm2)}, "stages": {"sft": {**stage, "suites": suites}}}
     config["mirrors"] = {"*": str(write_mirrors(tmp_path / "mirrors"))}
