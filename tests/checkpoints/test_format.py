@@ -7,37 +7,10 @@ from typing import Any
 
 import pytest
 
-from evaluation.checkpoints.subjects import find_steps
 from evaluation.checkpoints.training import METADATA, consumed_tokens
-from evaluation.errors import CheckpointError
-from evaluation.settings.requested_steps import StepInterval
 from tests.checkpoints.damage import training
 from tests.conftest import ROOT
 from tests.histories.warm import run_python, well
-
-
-def make_step(folder: Path, config: str = "model_config.json") -> None:
-    (folder / "model").mkdir(parents=True)
-    (folder / config).write_text("{}")
-
-
-def test_steps_on_disk(tmp_path: Path) -> None:
-    for step in ("20", "100", "5"):
-        make_step(tmp_path / step)
-    make_step(tmp_path / "40", "config.yaml")
-    (tmp_path / "60" / "model").mkdir(parents=True)  # its configuration is not yet written
-    (tmp_path / "80").mkdir()
-    make_step(tmp_path / "007")
-    make_step(tmp_path / "final")
-    (tmp_path / "latest.txt").write_text("100")
-    assert find_steps(tmp_path, "all") == (5, 20, 40, 100)
-    assert find_steps(tmp_path, StepInterval(every=20)) == (20, 40, 100)
-    assert find_steps(tmp_path, (9, 3)) == (9, 3)
-    with pytest.raises(CheckpointError, match="multiple of 7"):
-        find_steps(tmp_path, StepInterval(every=7))
-    with pytest.raises(CheckpointError, match="no such folder"):
-        find_steps(tmp_path / "absent", "all")
-    assert find_steps(tmp_path / "absent", (1, 2)) == (1, 2)
 
 
 def test_reading_the_format_imports_no_torch() -> None:

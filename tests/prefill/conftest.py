@@ -1,14 +1,13 @@
 """A tiny tokenizer of each kind, and no way out to the network."""
 
-import io
-import json
 import socket
 from pathlib import Path
 
 import pytest
-import sentencepiece
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
+
+from tests.tokenizers.kinds import PIECES, train_pieces, write_folder
 
 TEXT = [
     "The quick brown fox jumps over the lazy dog, again and again.",
@@ -50,21 +49,6 @@ def fast_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def slow_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sentencepiece model with byte fallback, as a folder of the hub holds it."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXT),
-        model_writer=model,
-        vocab_size=350,
-        model_type="bpe",
-        byte_fallback=True,
-        character_coverage=0.99,
-        normalization_rule_name="identity",
-        remove_extra_whitespaces=False,
-        minloglevel=2,
-    )
-    folder = tmp_path_factory.mktemp("slow")
-    (folder / "tokenizer.model").write_bytes(model.getvalue())
-    names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
-    config = names | {"tokenizer_class": "LlamaTokenizer"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(config))
-    return folder
+    options, config = PIECES["llama"]
+    folder = tmp_path_factory.mktemp("slow") / "llama"
+    return write_folder(folder, config, tokenizer__model=train_pieces(**options))

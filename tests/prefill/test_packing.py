@@ -16,8 +16,7 @@ from evaluation.tokenizers.fast import byte_ends
 from evaluation.tokenizers.loading import load_tokenizer
 from tests.prefill.plans import make_plan
 
-EOS = 1
-BOS = 0
+BOS, EOS = 0, 1
 
 
 def piece(ids: list[int]) -> EncodedDocument:

@@ -123,10 +123,9 @@ def test_what_is_replaced_while_it_is_read_is_outdated(
 
 
 def test_a_document_without_what_its_verifier_reads(tmp_path: Path, fast_folder: Path) -> None:
-    write_rows(tmp_path / "rows.jsonl", [{"text": "Who?", "tests": []}])
-    task = {"prompt": "{{ text }}", "chat": False, "stop": ["."], "max_new_tokens": 1}
-    task |= {"document": {"tests": "tests"}, "verifiers": {"runs": {"kind": "program"}}}
-    asked = {"g": {"files": [str(tmp_path / "rows.jsonl")], **task}}
+    write_rows(tmp_path / "rows.jsonl", [{"choices": ["Who"], "tests": []}])
+    task = {"document": {"tests": "tests"}, "verifiers": {"runs": {"kind": "program"}}}
+    asked = {"g": {"files": [str(tmp_path / "rows.jsonl")], **ASKED, **task}}
     plan = make_plan(tmp_path / "cache", fast_folder, generation_tasks=asked)
     with pytest.raises(SourceError, match=r"g/0: generation_tasks\.g\.document\.tests is empty"):
         PREFILLS["tier5"].make(plan, "g")

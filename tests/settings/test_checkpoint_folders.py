@@ -12,7 +12,7 @@ from evaluation.settings.config import Config, load_config, validate_config
 from evaluation.settings.planning import plan_stage, plan_stages
 from evaluation.settings.stage import Bridge
 from evaluation.settings.steps import step_of_folder
-from tests.settings.effective import write_effective
+from tests.settings.test_paths import write_effective
 
 STEPS = {
     "10": 10,
@@ -68,6 +68,12 @@ def test_all_finds_steps_by_any_name(tmp_path: Path) -> None:
     }
     assert list(folders(config_of(str(tmp_path), {"every": 20}))) == [20, 40, 500]
     assert folders(config_of(str(tmp_path), [30])) == {30: str(tmp_path / "iter_0000030")}
+    for folder, steps, said in (
+        (tmp_path, {"every": 7}, "multiple of 7"),
+        ("none", "all", "no such folder"),
+    ):
+        with pytest.raises(CheckpointError, match=said):
+            folders(config_of(str(folder), steps))
 
 
 def test_two_folders_of_one_step_are_refused_unless_one_is_a_link(tmp_path: Path) -> None:

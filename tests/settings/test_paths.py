@@ -6,14 +6,21 @@ import pytest
 import yaml
 
 from evaluation.errors import ConfigError
-from evaluation.settings.config import load_config
-from evaluation.settings.effective import effective_path
+from evaluation.files import write_text
+from evaluation.settings.config import Config, load_config
+from evaluation.settings.effective import effective_path, effective_text
 from evaluation.settings.planning import plan_stage, stage_suite
 from evaluation.version import SUITES
-from tests.settings.effective import write_effective
 
 STAGE = {"checkpoints": "ckpts", "steps": [1], "suites": ["mine"]}
 CONTENT = {"results": "results", "cache": "cache", "sequence_length": 64, "stages": {"one": STAGE}}
+
+
+def write_effective(config: Config) -> Path:
+    """Write the copy of a configuration that the shell of each job writes."""
+    path = effective_path(config)
+    write_text(path, effective_text(config))
+    return path
 
 
 @pytest.fixture

@@ -82,7 +82,6 @@ def test_any_text_is_given_back(kinds: dict[str, Path], kind: str, text: str, an
 
 PROMPT = "def total(values):"
 BODY = "\n    result = 0\n    for value in values:\n        result += value\n    return result\n"
-KEEPS_LAYOUT = (*PIECES, *JSON)
 
 
 def divided(
@@ -95,7 +94,7 @@ def divided(
     return ids[:end], ids[end:], (prompt + answer)[len(tokenizer.decode(ids[:end])) :]
 
 
-@pytest.mark.parametrize("kind", KEEPS_LAYOUT)
+@pytest.mark.parametrize("kind", [*PIECES, *JSON])
 def test_a_program_known_by_heart_is_read_as_it_was_written(
     kinds: dict[str, Path], kind: str
 ) -> None:
