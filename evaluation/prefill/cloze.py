@@ -11,7 +11,7 @@ from evaluation.errors import SourceError
 from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
 from evaluation.prefill.entries import counted
-from evaluation.prefill.items import read_task
+from evaluation.prefill.items import read_task, warn_of_equal
 from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.questions import Question, Recipe
 from evaluation.prefill.tokenizers import stage_tokenizer
@@ -34,6 +34,8 @@ def prefill_task(plan: StagePlan, name: str, _: Any, building: Path) -> dict[str
         questions, total, recorded = provided_questions(plan, name, task)
     else:
         questions, total, recorded = read_task(Recipe(name, task), task, plan.config)
+        if task.kind == "gold":
+            warn_of_equal(f"tasks.{name}", [question.pairs[0][1] for question in questions])
     writer = _Writer(plan, name, tokenizer)
     write_jsonl(building / EXAMPLES, writer.examples(questions))
     write_jsonl(building / DOCUMENTS, writer.documents)

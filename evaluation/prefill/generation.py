@@ -15,7 +15,7 @@ from evaluation.errors import SourceError
 from evaluation.files import fingerprint, write_jsonl
 from evaluation.prefill.caches import DOCUMENTS, PROMPTS
 from evaluation.prefill.entries import counted
-from evaluation.prefill.items import read_task
+from evaluation.prefill.items import read_task, warn_of_equal
 from evaluation.prefill.prompts import Chat, encode_prompts, fit
 from evaluation.prefill.provided import provided_prompts
 from evaluation.prefill.task_prompts import PromptRecipe, TaskPrompt
@@ -79,5 +79,7 @@ def _read(
             "row, or leave `id` out"
         )
     documents = {prompt.id: prompt.document for prompt in prompts}
+    if "gold" in task.document:
+        warn_of_equal(f"generation_tasks.{name}", [one["gold"] for one in documents.values()])
     check_golds(name, task, documents, limits=plan.config.verification, nltk_data=plan.nltk_data)
     return prompts, total, {"checked": fingerprint(task.verifying), **recorded}, task

@@ -201,6 +201,13 @@ def read_task(
     return items, total, {"solved_examples": dict(replaced), "source": source}
 
 
+def warn_of_equal(key: str, golds: Sequence[Any]) -> None:
+    """Log that all gold answers are equal, as where a field of hidden labels is read."""
+    if len(golds) >= _EXPECTED and len(set(map(repr, golds))) == 1:
+        words = "%s: the gold answers of all %d rows are %.60r; correct them if labels are hidden"
+        log.warning(words, key, len(golds), golds[0])
+
+
 def even_quotas(limit: int, sizes: Sequence[int]) -> list[int]:
     """Return how many items to take from each part, `limit` in all, as equal as their sizes allow."""
     quotas = [0] * len(sizes)

@@ -37,11 +37,7 @@ _DESCRIPTION = (
     *("name", "fingerprint", "class", "prepend_bos"),
     *("vocab_size", "bos_token_id", "eos_token_id"),
 )
-
-
-def saved_description(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a tokenizer's meta.json that describes the tokenizer."""
-    return {key: meta[key] for key in _DESCRIPTION}
+"""Keys of a tokenizer's meta.json that each entry repeats."""
 
 
 def tokenizer_state(plan: StagePlan) -> list[list[Any]] | None:
@@ -138,7 +134,7 @@ class Prefill:
             meta["asked_definition"] = self.define(plan, name, tokenizer, asked=True)
         write = resolve_name(f"evaluation.prefill.{self.program}")
         with new_entry(folder) as building:
-            meta |= {"tokenizer": saved_description(tokenizer)}
+            meta["tokenizer"] = {key: tokenizer[key] for key in _DESCRIPTION}
             write_meta(building, meta | write(plan, name, tokenizer, building))
 
     def state(self, plan: StagePlan, name: str, known: Any) -> Any:

@@ -43,10 +43,7 @@ def encode_pairs(tokenizer: LoadedTokenizer, pairs: Sequence[tuple[str, str]]) -
     Spaces at the context's end go to the continuation, as most tokenizers put a space into the token
     of the next word. Both are encoded as one text. The continuation's tokens follow after as many tokens
     as the context has by itself; they may lack its first characters where a token spans the border, or
-    be empty. Each distinct text is encoded once.
-
-    Args:
-        pairs: Contexts, which may be empty, and continuations.
+    be empty, as may contexts. Each distinct text is encoded once.
     """
     divided = [(context.rstrip(), context + continuation) for context, continuation in pairs]
     texts = list(dict.fromkeys(text for pair in divided for text in pair if text))

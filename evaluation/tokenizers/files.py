@@ -48,12 +48,9 @@ def copy_files(source: Path, target: Path) -> None:
 
 
 def write_plain_copy(source: Path, target: Path) -> Path:
-    """Copy a tokenizer into a new folder for another program that loads it with transformers.
+    """Copy a tokenizer into a new folder for another program, and return the folder's absolute path.
 
     Where there is a tokenizer.json, the class is the one that reads it as it is: others rebuild parts of it.
-
-    Returns:
-        The new folder's absolute path.
     """
     target.mkdir()
     copy_files(source, target)

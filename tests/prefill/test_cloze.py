@@ -184,3 +184,7 @@ def test_a_sorted_split_is_told(
     prefill(tmp_path, fast_folder, rows[::2] + rows[1::2], limit=40)
     prefill(tmp_path, fast_folder, rows, limit=12)
     assert "sorted" not in caplog.text
+    prefill(tmp_path, fast_folder, rows, choices=None, gold=None, continuation=" x{{ label }}")
+    assert "gold answers" not in caplog.text
+    prefill(tmp_path, fast_folder, rows[:16], choices=None, gold=None, continuation=" x{{ label }}")
+    assert "tasks.t: the gold answers of all 16 rows are ' x0'" in caplog.text
