@@ -81,9 +81,7 @@ def check_groups(
     origin: str, groups: Groups, items: Mapping[TierName, Mapping[str, object]]
 ) -> None:
     """Refuse groups whose members, the `items` of each tier, cannot be averaged."""
-    graph = {
-        name: _of_its_tier(group, groups).keys() & group.members for name, group in groups.items()
-    }
+    graph = {n: _of_its_tier(g, groups).keys() & g.members for n, g in groups.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

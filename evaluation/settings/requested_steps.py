@@ -27,9 +27,9 @@ class StepInterval(Settings):
 def _form(value: object) -> str | None:
     if isinstance(value, list | tuple):
         return "[list]"
-    return (
-        "[every]" if isinstance(value, dict | StepInterval) else "[all]" if value == "all" else None
-    )
+    if isinstance(value, dict | StepInterval):
+        return "[every]"
+    return "[all]" if value == "all" else None
 
 
 _Listed = Annotated[tuple[Step, ...], Field(min_length=1), AfterValidator(distinct)]
