@@ -77,15 +77,13 @@ def reading(path: Path, again: str) -> Iterator[None]:
         raise ResultsError(f"{path}: {why} and {again}") from None
 
 
-def as_model(
-    path: Path, content: object, model: type[AnyFileModel], again: str, at: str = ""
-) -> AnyFileModel:
-    """Return the record of JSON at a place in a file; raise ResultsError, which names file and key."""
+def as_model(path: Path, content: object, model: type[AnyFileModel], again: str) -> AnyFileModel:
+    """Return the record of JSON; raise ResultsError, which names file and key."""
     try:
         return model.model_validate_json(json.dumps(content))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, (*filter(None, [at]), *first["loc"]))) or "it"
+        where = ".".join(map(str, first["loc"])) or "it"
         what = f" is {first['input']!r:.60}: {first['msg'].replace('Input', 'it')}"
         what = " is missing" if first["type"] == "missing" else what
         raise unusable(path, f"{where}{what}", again) from None

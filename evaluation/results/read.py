@@ -13,7 +13,7 @@ from typing import Any
 from evaluation.errors import ResultsError
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.ratios import Ratio
-from evaluation.results.files import COLLECT_AGAIN, as_model, unusable
+from evaluation.results.files import COLLECT_AGAIN, unusable
 from evaluation.results.tier_files import ItemEntry, TierFile, read_tier_file, tiers_in
 from evaluation.results.units import ByItem, Units, read_units
 from evaluation.settings.tiers import TIERS, Tier, TierName
@@ -114,65 +114,56 @@ def _read(folder: Path, name: TierName, state: object) -> TierResults:
     tier, file = TIERS[name], read_tier_file(folder, name)
     path = folder / tier.units_file
     units = read_units(tier, path, file.sequence_length) if path.exists() else {}
-    results = TierResults(tier=tier, path=folder / tier.summary_file, file=file, items={})
+    summary = folder / tier.summary_file
+    overall, same = None, {}
     if tier.rates:
-        overall = _item(results, "summary", units.get(None, _NONE))
-        same = {"prompts": file.data_checksum}
-        results = replace(results, items=_categories(results, units), overall=overall, same=same)
+        overall = _item(
+            tier, summary, "summary", file.summary or ItemEntry(), units.get(None, _NONE)
+        )
+        items, same = _categories(tier, summary, file, units), {"prompts": file.data_checksum}
     else:
-        lost = [one for one in _section(results, tier.section) if units and one not in units]
-        if lost:
+        entries: Mapping[str, ItemEntry] = getattr(file, tier.section)
+        if not entries:
+            raise unusable(summary, f"{tier.section} is {{}}: it needs items")
+        if lost := [one for one in entries if units and one not in units]:
             raise unusable(path, f"no rows of {lost[0]!r}")
-        names = _section(results, tier.section)
-        items = {one: _item(results, f"{tier.section}.{one}", units.get(one)) for one in names}
-        results = replace(results, items=items)
+        items = {
+            one: _item(tier, summary, f"{tier.section}.{one}", entry, units.get(one))
+            for one, entry in entries.items()
+        }
     if not file.is_external:
-        whole = {} if results.overall is None else {"overall": results.overall}
-        for one, item in {**results.items, **whole}.items():
+        for one, item in {**items, **({} if overall is None else {"overall": overall})}.items():
             _check_headline(tier, one, item, path)
-    return results
+    return TierResults(tier=tier, path=summary, file=file, items=items, overall=overall, same=same)
 
 
 _NONE = Units(ids=(), layout=Layout(0), measured={})
 
 
-def _section(results: TierResults, key: str) -> dict[str, Any]:
-    """Return an object of a tier's file, which must not be empty."""
-    section = (results.file.model_extra or {}).get(key)
-    if not isinstance(section, dict) or not section:
-        what = "missing" if section is None else f"{section!r:.60}: it needs items"
-        raise unusable(results.path, f"{key} is {what}")
-    return section
-
-
-def _item(results: TierResults, at: str, units: Units | None, *, is_whole: bool = True) -> Item:
-    """Return the item at a place in a tier's file; a whole one has its headline."""
-    section, _, name = at.partition(".")
-    content = _section(results, section)
-    entry = as_model(results.path, content[name] if name else content, ItemEntry, COLLECT_AGAIN, at)
+def _item(tier: Tier, path: Path, at: str, entry: ItemEntry, units: Units | None) -> Item:
+    """Return the item at a place in a tier's file, which has its headline."""
     try:
-        values = entry.values(results.tier)
+        values = entry.values(tier)
     except ValueError as error:
-        raise unusable(results.path, f"{at}: {error}") from None
-    if is_whole and not values:
-        head = results.tier.metric(results.tier.metrics_by(entry.kind)[0])
-        raise unusable(results.path, f"{at}.{head.key} is missing")
-    same = entry.same(results.tier)
+        raise unusable(path, f"{at}: {error}") from None
+    if not values:
+        head = tier.metric(tier.metrics_by(entry.kind)[0])
+        raise unusable(path, f"{at}.{head.key} is missing")
+    same = entry.same(tier)
     return Item(group=entry.group, values=values, same=same, entry=entry, units=units)
 
 
-def _categories(results: TierResults, units: ByItem) -> dict[str, Item]:
-    """Return the categories of a tier of rates, of which the headline alone is compared."""
-    key, headline = "by_category", results.tier.headline
-    names = _section(results, key) if (results.file.model_extra or {}).get(key) else ()
+def _categories(tier: Tier, path: Path, file: TierFile, units: ByItem) -> dict[str, Item]:
+    """Return the categories of a tier of rates, of which the headline alone is compared, if it counts."""
     items = {
-        name: _item(results, f"{key}.{name}", units.get(name, _NONE), is_whole=False)
-        for name in names
+        name: _item(tier, path, f"by_category.{name}", entry, units.get(name, _NONE))
+        for name, entry in (file.by_category or {}).items()
+        if (entry.model_extra or {}).get(tier.head.key) is not None
     }
+    values = {name: {tier.headline: item.values[tier.headline]} for name, item in items.items()}
     return {
-        name: replace(item, group=name, values={headline: item.values[headline]}, same={})
+        name: replace(item, group=name, values=values[name], same={})
         for name, item in items.items()
-        if item.values
     }
 
 

@@ -138,6 +138,11 @@ class TierFile(FileModel):
     offsets: dict[str, float] = {}
     """What is subtracted from a centered group's weighted sum of accuracies."""
     data_checksum: Any = None
+    slices: dict[str, ItemEntry] = {}
+    tasks: dict[str, ItemEntry] = {}
+    generation_tasks: dict[str, ItemEntry] = {}
+    summary: ItemEntry | None = None
+    by_category: dict[str, ItemEntry] | None = None
 
     @property
     def is_external(self) -> bool:
