@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -17,7 +17,7 @@ from evaluation.commands import (
 )
 from evaluation.errors import BridgeError, ConfigError, ResultsError
 from evaluation.files import write_text
-from evaluation.results.comparison_file import COMPARISON_FILES, Comparison, RunComparison
+from evaluation.results.comparison_file import COMPARISON_FILES, Comparison
 from evaluation.settings import protocol
 from evaluation.settings.runs import By
 
@@ -55,17 +55,11 @@ def _add_compare(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--output",
         type=a_path,
         metavar="DIR",
-        help=f"also write {', '.join(COMPARISON_FILES)} there (of two checkpoints no page)",
+        help=f"also write {', '.join(COMPARISON_FILES)} there",
     )
     add_json(command)
-    _add_run_options(command)
-
-
-def _add_run_options(command: argparse.ArgumentParser) -> None:
-    group = command.add_argument_group("two runs")
-    group.add_argument(
-        "--by", choices=get_args(By), help="match by steps (default) or training tokens"
-    )
+    about = "match checkpoints of two runs by steps (default) or training tokens"
+    command.add_argument("--by", choices=get_args(By), help=about)
 
 
 def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -86,59 +80,32 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     """Compare two checkpoints or runs; with `--fail-on-regression`, return 1 for a regression."""
-    from evaluation.runs.find import is_run
-
-    if is_run(options.ours) or is_run(options.theirs):
-        return _compare_runs(options)
-    if options.by is not None:
-        raise ConfigError(
-            f"--by is for two runs; {options.ours} and {options.theirs} are read as results of two "
-            "checkpoints"
-        )
-    return _compare_checkpoints(options)
-
-
-def _compare_checkpoints(options: argparse.Namespace) -> int:
-    from evaluation.reporting.comparison import folders_as_text
-    from evaluation.runs.compare import compare_checkpoints, write_comparisons
-
-    compared = compare_checkpoints(options.ours, options.theirs)
-    if options.output is not None:
-        write_comparisons(options.output, [compared])
-    return _ended(options, compared, folders_as_text)
-
-
-def _compare_runs(options: argparse.Namespace) -> int:
-    from evaluation.reporting.comparison import runs_as_text
-    from evaluation.runs.compare import compare_runs as compare_two
-    from evaluation.runs.compare import write_comparisons
-    from evaluation.runs.find import find_run, labels
+    from evaluation.reporting.comparison import folders_as_text, is_worse_at_last, runs_as_text
+    from evaluation.runs.compare import compare_checkpoints, compare_runs, write_comparisons
+    from evaluation.runs.find import find_run, is_run, labels
     from evaluation.runs.matching import Matching
 
-    names = labels(options.ours, options.theirs)
-    ours, theirs = find_run(names[0], options.ours), find_run(names[1], options.theirs)
-    how = Matching(by=options.by or "steps")
-    compared = compare_two(ours, theirs, how)
+    paths = options.ours, options.theirs
+    if are_runs := any(map(is_run, paths)):
+        ours, theirs = (find_run(*side) for side in zip(labels(*paths), paths, strict=True))
+        compared = compare_runs(ours, theirs, Matching(by=options.by or "steps"))
+    elif options.by is not None:
+        raise ConfigError(
+            f"--by is for two runs; {paths[0]} and {paths[1]} are read as results of two checkpoints"
+        )
+    else:
+        compared = compare_checkpoints(*paths)
     if options.output is not None:
         write_comparisons(options.output, [compared])
-    return _ended(options, compared, runs_as_text)
-
-
-def _ended(
-    options: argparse.Namespace, compared: RunComparison, as_text: Callable[[RunComparison], str]
-) -> int:
-    """Print a comparison; return the exit code."""
-    from evaluation.reporting.comparison import is_worse_at_last
-
     if options.json:
         comparison = Comparison(protocol=protocol.BRIDGE, comparisons=(compared,))
         print_json(comparison.model_dump(mode="json"))
     else:
-        print(as_text(compared))
+        print(runs_as_text(compared) if are_runs else folders_as_text(compared))
     is_worse = is_worse_at_last(compared)
     if is_worse is None and options.fail_on_regression:
         raise BridgeError(
-            f"{options.ours}: nothing could be tested against {options.theirs}, so a regression "
+            f"{paths[0]}: nothing could be tested against {paths[1]}, so a regression "
             "cannot be ruled out; score both sides with per-item tables"
         )
     return int(bool(is_worse) and options.fail_on_regression)
