@@ -20,13 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run `python -m evaluation schema` and commit what it writes"
 
 
-@pytest.mark.parametrize("path", list(SCHEMAS), ids=str)
-def test_schema_is_in_step(path: Path) -> None:
-    assert json.loads((ROOT / path).read_text()) == SCHEMAS[path].model_json_schema(), REMEDY
-
-
-def test_page_of_keys_is_in_step() -> None:
+def test_what_is_generated_is_in_step() -> None:
     assert (ROOT / PAGE).read_text() == keys_page(), REMEDY
+    for path, model in SCHEMAS.items():
+        assert json.loads((ROOT / path).read_text()) == model.model_json_schema(), REMEDY
 
 
 def parts(value: Any, key: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
