@@ -37,7 +37,6 @@ class Value:
     low: float | None
     high: float | None
     n: int
-    stderr: float | None = None
     chance: float | None = None
     note: str | None = None
     position: int | None = None
@@ -64,11 +63,9 @@ ValueRow = tuple[str, str | None, str, Estimate, float | None]
 
 def _tier_values(tier_results: TierResults) -> list[Value]:
     """Return all metrics of all items of one tier."""
-    if tier_results.tier.kind == "nats":
-        rows = _ratios(tier_results)
-    else:
-        rows = (_rates if tier_results.tier.rates else _credits)(tier_results)
-    return [_value(tier_results.tier, *row) for row in rows]
+    tier = tier_results.tier
+    rows_of = _ratios if tier.kind == "nats" else _rates if tier.rates else _credits
+    return [_value(tier, *row) for row in rows_of(tier_results)]
 
 
 def _value(
@@ -90,7 +87,6 @@ def _value(
         low=estimate.low,
         high=estimate.high,
         n=estimate.n,
-        stderr=estimate.se,
         chance=chance,
         note=None if estimate.low is not None else estimate.note or "too few items",
         position=position,
@@ -129,8 +125,7 @@ def _mean(estimates: Mapping[str, Estimate], weights: Mapping[str, float]) -> Es
     return mean({name: estimates[name] for name in weights}, weights)
 
 
-def _mean_share(estimates: Mapping[str, Estimate], weights: Mapping[str, float]) -> Estimate:
-    whole = _mean(estimates, weights)
+def _within_0_and_1(whole: Estimate) -> Estimate:
     if whole.low is None or whole.high is None:
         return whole
     return replace(whole, low=max(0.0, whole.low), high=min(1.0, whole.high))
@@ -183,24 +178,24 @@ def _means(
 ) -> Iterator[ValueRow]:
     """Yield the means of each headline and secondary metric over the items of its kind, if all have it."""
     items = tier_results.items
-    kinds = [tier_results.tier.metrics_of(item.values) for item in items.values()]
-    for metric, estimates in by_metric.items():
-        count, named = sum(metric in kind for kind in kinds), tier_results.tier.metric(metric)
-        file, is_accuracy = tier_results.file, tier_results.tier.is_accuracy(named)
+    tier, file = tier_results.tier, tier_results.file
+    kinds = [tier.metrics_of(item.values) for item in items.values()]
+    for name, estimates in by_metric.items():
+        count, metric = sum(name in kind for kind in kinds), tier.metric(name)
+        groups, is_accuracy = file.groups if count else {}, tier.is_accuracy(metric)
         for whole, weights, offset in weights_of_means(
-            estimates, count, file.groups if count else {}, file.offsets, is_accuracy=is_accuracy
+            estimates, count, groups, file.offsets, is_accuracy=is_accuracy
         ):
-            is_share = _is_share(named)
-            whole_mean = (_mean_share if is_share else _mean)(estimates, weights)
+            level = _mean(estimates, weights)
+            chances = [items[item].entry.chance for item in level.weights]
+            pairs = zip(chances, level.weights.values(), strict=True)
+            drawn = [weight * chance for chance, weight in pairs if chance is not None]
+            chance = math.fsum(drawn) if is_credit and None not in chances else None
             if offset:
-                yield whole, None, metric, _centered(_mean(estimates, weights), offset), 0.0
-                continue
-            chances = [
-                (items[name].entry.chance, weight) for name, weight in whole_mean.weights.items()
-            ]
-            drawn = [weight * chance for chance, weight in chances if chance is not None]
-            chance = math.fsum(drawn) if is_credit and len(drawn) == len(chances) else None
-            yield whole, None, metric, whole_mean, chance
+                level, chance = _centered(level, offset), 0.0
+            elif _is_share(metric):
+                level = _within_0_and_1(level)
+            yield whole, None, name, level, chance
 
 
 def _is_share(metric: Metric) -> bool:
