@@ -124,28 +124,25 @@ def header(
     summaries = list(summaries)
     seconds = sum(summary["seconds"] for summary in summaries)
     tokens = sum(summary["tokens_processed"] for summary in summaries)
-    versions: dict[str, set[str]] = {}  # of all scores, which may be older than those installed now
-    for summary in summaries:
-        for package, version in summary["packages"].items():
-            versions.setdefault(package, set()).add(version)
+    # Of all scores, which may be older than the versions that are installed now.
+    packages = sorted({package for summary in summaries for package in summary["packages"].items()})
+    distinct = {
+        key: sorted({summary[key] for summary in summaries if summary.get(key) is not None})
+        for key in ("gpu", "layers", "row_tokens")
+    }
     return {
         **origin(subject, about),
         "protocol": TIERS[tier].protocol,
-        "packages": {package: sorted(found) for package, found in sorted(versions.items())},
+        "packages": {name: [v for other, v in packages if other == name] for name, _ in packages},
         "device": about["device"],
-        "gpu": " and ".join(_of_all(summaries, "gpu")) or None,
-        **({"layers": layers} if (layers := _of_all(summaries, "layers")) else {}),
-        "row_tokens": _of_all(summaries, "row_tokens"),
+        "gpu": " and ".join(distinct["gpu"]) or None,
+        **({"layers": distinct["layers"]} if distinct["layers"] else {}),
+        "row_tokens": distinct["row_tokens"],
         "dtype": about["dtype"],
         "seconds": round(seconds, 3),
         "tokens_per_second": round(tokens / seconds, 1) if seconds else None,
         "items": items,
     }
-
-
-def _of_all(summaries: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
-    """Return the distinct values of a key over all scores; some scores may lack it."""
-    return sorted({summary[key] for summary in summaries if summary.get(key) is not None})
 
 
 def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
