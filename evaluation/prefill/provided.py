@@ -81,8 +81,12 @@ def provided_questions(
         part, right = ranked.part if has_parts else None, 0 if is_gold else ranked.right
         question = Question(ranked.id, cluster, part, right, choices, alone, is_gold, asked)
         questions.append(question)
-    keep = {"version", "num_fewshot", "datasets"}
-    reported = {"name": task.provider, **rendered.info.model_dump(include=keep)}
+    keep = {"num_fewshot", "datasets"}
+    reported = {
+        "name": task.provider,
+        "version": task.version,
+        **rendered.info.model_dump(include=keep),
+    }
     return questions, rendered.info.documents, {"source": reported | _source(plan, rendered.info)}
 
 
@@ -102,6 +106,7 @@ def provided_prompts(
     golds = [(document.document, document.gold or "") for document in chosen]
     outcomes = score(provider, {"task": task.task}, golds, limits_of(plan))
     recorded = {
+        "version": task.version,
         **rendered.info.model_dump(exclude={"documents", "metrics", "read"}),
         "name": task.provider,
         "max_new_tokens": room,

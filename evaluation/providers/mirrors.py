@@ -114,7 +114,7 @@ def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path
     """Return files at the places that they have on the hub."""
     paths: list[Path] = []
     for pattern in patterns:
-        files = sorted(filter(is_data_file, root.glob(pattern.lstrip("/"))))
+        files = _data_files(root, pattern.lstrip("/"))
         if not files:
             raise SourceError(
                 f"dataset {dataset}: nothing in its mirror {root} matches data_files {pattern!r}; "
@@ -134,15 +134,12 @@ def _places(root: Path, config: str | None) -> list[Path]:
 
 
 def _files_of(folder: Path, split: str) -> list[Path]:
-    if not folder.is_dir():
-        return []
-    if _is_saved(folder):
-        return [folder]
     inside = folder / split
-    if _is_saved(inside):
-        return [inside]
-    within = sorted(filter(is_data_file, inside.rglob("*"))) if inside.is_dir() else []
-    files = _data_files(folder) or _data_files(folder / "data")
+    for saved in (folder, inside):
+        if (saved / "state.json").is_file():  # `save_to_disk` wrote one split here
+            return [saved]
+    within = _data_files(inside, "**/*")
+    files = _data_files(folder, "*") or _data_files(folder, "data/*")
     named = _named(folder, files, split)
     if within and named:
         raise SourceError(
@@ -176,13 +173,8 @@ def _stem(path: Path) -> str:
     return path.name.removesuffix(ending)
 
 
-def _is_saved(folder: Path) -> bool:
-    """Return whether `save_to_disk` wrote one split into a folder."""
-    return (folder / "state.json").is_file()
-
-
-def _data_files(folder: Path) -> list[Path]:
-    return sorted(filter(is_data_file, folder.iterdir())) if folder.is_dir() else []
+def _data_files(folder: Path, pattern: str) -> list[Path]:
+    return sorted(filter(is_data_file, folder.glob(pattern)))
 
 
 def _what_is_there(folder: Path) -> str:

@@ -31,29 +31,46 @@ class Provider:
                 f"`providers.{self.name}` to the Python of an environment that has it"
             )
 
-    def other_version(self, reported: object) -> str:
-        """Return a sentence on the version that its program reports in place of the required one."""
-        return (
-            f"{self.python} has {self.name} {reported}, but {self.version} is required; {INSTALL}"
-        )
-
     def ask(
-        self, request: Mapping[str, Any], seconds: float, **variables: str
+        self, key: str, request: Mapping[str, Any], seconds: float, **variables: str
     ) -> tuple[list[dict[str, Any]], ProgramEnd]:
         """Run the program with a request; return the complete lines of its reply, and how it ended.
 
         Args:
+            key: Key of the suite that names the task, for errors.
             seconds: Time after which it is killed.
             variables: Environment variables in addition to ours.
+
+        Raises:
+            SourceError: The task is refused, or there is no reply by the required version.
         """
         self.check()
+        lines, ended = self._run(request, seconds, variables)
+        first = lines[0] if lines else {}
+        if "refused" in first:
+            raise SourceError(f"{key}: {first['refused']}")
+        if "version" not in first:
+            raise SourceError(
+                f"{key}: {self.name}, which has {seconds:g} seconds, {ended}; if its data cannot be "
+                "had, name a local copy under `mirrors`"
+            )
+        if first["version"] != self.version:
+            raise SourceError(
+                f"{key}: {self.python} has {self.name} {first['version']}, but {self.version} is required; "
+                f"{INSTALL}"
+            )
+        return lines, ended
+
+    def _run(
+        self, request: Mapping[str, Any], seconds: float, variables: Mapping[str, str]
+    ) -> tuple[list[dict[str, Any]], ProgramEnd]:
         given = {"TOKENIZERS_PARALLELISM": "false", **variables}
         if self.nltk_data is not None:
             given["NLTK_DATA"] = str(self.nltk_data.resolve())
+        module = f"evaluation.providers.adapters.{self.name}"
         with tempfile.TemporaryDirectory() as name:
             folder, files = Path(name), ("request.json", "reply.jsonl")
             write_json(folder / files[0], dict(request))
-            module = f"evaluation.providers.adapters.{self.name}"
             try:
                 ended = run_python(self.python, module, files, folder, given, seconds)
             except OSError as error:

@@ -49,7 +49,6 @@ Line = TypeVar("Line", Document, RankedQuestion)
 class TaskInfo(BaseModel):
     """What the reply says of the task."""
 
-    version: str
     kind: Literal["generative", "choices"]
     stop: list[str]
     max_new_tokens: int | None = Field(gt=0)
@@ -86,15 +85,7 @@ def render(
         seconds: Longest time that the program may take; it may have to download the task's data.
     """
     kind = "choices" if line is RankedQuestion else "generative"
-    replies, ended = provider.ask({**request, "kind": kind}, seconds)
-    reply = replies[0] if replies else {}
-    if "refused" in reply:
-        raise SourceError(f"{key}: {reply['refused']}")
-    if ended.code != 0:
-        raise SourceError(
-            f"{key}: {provider.name}, which has {seconds:g} seconds, {ended}; if its data cannot be had, "
-            "name a local copy under `mirrors`"
-        )
+    (reply, *_), _ = provider.ask(key, {**request, "kind": kind}, seconds)
     model: Any = Rendered
     try:
         rendered: Rendered[Line] = model[line].model_validate(reply)
@@ -103,6 +94,4 @@ def render(
         raise SourceError(
             f"{key}: {provider.name} wrote no valid rendered task ({what}); {INSTALL}"
         ) from None
-    if rendered.info.version != provider.version:
-        raise SourceError(f"{key}: {provider.other_version(rendered.info.version)}")
     return rendered

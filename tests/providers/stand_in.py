@@ -8,9 +8,12 @@ import time
 from typing import Any
 
 from evaluation.providers.adapters import contract
-from evaluation.providers.adapters.contract import RefusedTask
+from evaluation.providers.adapters.contract import RefusedTask, TaskPart
 
 WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
+
+PARTS = ("sums", "products")
+RENDERED = vars(contract)["_rendered"]
 
 does = json.loads(sys.argv[1])
 
@@ -63,18 +66,18 @@ def give_up(act: str | None) -> None:
         sys.exit()
 
 
-def render(request: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def parts(request: dict[str, Any]) -> list[TaskPart]:
     give_up(does.get("render"))
     lines = questions() if request["kind"] == "choices" else documents(request["chat"])
-    info = {
-        "stop": ["Question:"],
-        "max_new_tokens": 6,
-        "num_fewshot": {"sums": 2, "products": 2},
-        "metrics": {"exact": True, "length": False},
-        "documents": 12,
-        **does.get("meta", {}),
-    }
-    return info, lines[: request["limit"]]
+    metrics, shown = {"exact": True, "length": False}, lines[: request["limit"]]
+    return [
+        TaskPart(name, ["Question:"], 6, 2, metrics, shown * (name == "sums"), 6) for name in PARTS
+    ]
+
+
+def rendered(*arguments: Any) -> dict[str, Any]:
+    found = RENDERED(*arguments)
+    return found | {"info": found["info"] | does.get("meta", {})}
 
 
 def scorer(request: dict[str, Any]) -> contract.Score:
@@ -104,5 +107,6 @@ def score(document: dict[str, Any], completion: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     sys.argv = sys.argv[-3:]
+    vars(contract)["_rendered"] = rendered
     vars(contract)["version"] = lambda _: does.get("version", "0.4.13")
-    contract.main("lm_eval", render, scorer)
+    contract.main("lm_eval", parts, scorer)

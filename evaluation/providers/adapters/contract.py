@@ -3,25 +3,23 @@
     python -m evaluation.providers.adapters.<provider> REQUEST REPLY
 
 REQUEST is a JSON object with `task`, the provider's name of a task or group, and more for one of two
-purposes. REPLY is `{"refused": sentence}`, or as follows.
+purposes. The first line of REPLY is `{"refused": sentence}`, or has `version`, the provider's.
 
 To render the task: `kind` (`generative` or `choices`), `chat`, `num_fewshot`, `limit`, `mirrors`. The
-reply is a line `{"info": …, "documents": […]}`, as `render.TaskInfo`, `Document` and `RankedQuestion`
-describe it.
+first line has `info` and `documents`, as `render.TaskInfo`, `Document` and `RankedQuestion` describe them.
 
 To score completions: `cases` (pairs of a document's `document` and a completion), `seconds` and
-`memory_mb`. The reply is a line `{"version": …}` and, as soon as there is one, a line for each case
-in order: `{"scores": {metric: …}}` or `{"error": …}`. A score is a number, or a list with one per
-instruction. A case that takes longer than `seconds` ends the program by SIGALRM.
+`memory_mb`. As soon as there is one, a line follows for each case in order: `{"scores": {metric: …}}` or
+`{"error": …}`. A score is a number, or a list with one per instruction. A case that takes longer than
+`seconds` ends the program by SIGALRM.
 """
 
 import json
 import random
 import signal
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,18 +33,32 @@ START_SECONDS = 600.0
 
 Line = dict[str, Any]
 
-Render = Callable[[Line], tuple[Line, list[Line]]]
-"""Takes a request to render; returns the adapter's part of `info`, and the documents."""
-
 Score = Callable[[Line, str], Mapping[str, Any]]
 """Takes a document and a completion; returns scores by metric."""
 
 
-class RefusedTask(Exception):
+class RefusedTask(BaseException):  # the harnesses catch every Exception here and there
     """The task cannot be used; the text is a sentence for the user."""
 
 
-def main(package: str, render: Render, scorer: Callable[[Line], Score]) -> None:
+@dataclass(frozen=True)
+class TaskPart:
+    """The requested task, or one of a group, as rendered; `count` is of documents without the limit."""
+
+    name: str
+    stop: list[str]
+    max_new_tokens: int | None
+    num_fewshot: int
+    metrics: dict[str, bool]
+    documents: list[Line]
+    count: int
+
+
+Parts = Callable[[Line], Iterable[TaskPart]]
+"""Takes a request to render."""
+
+
+def main(package: str, parts: Parts, scorer: Callable[[Line], Score]) -> None:
     """Answer the request of the command line; `package` is the provider's, whose version is reported."""
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     with open(sys.argv[2], "w", encoding="utf-8", buffering=1) as file:
@@ -58,12 +70,27 @@ def main(package: str, render: Render, scorer: Callable[[Line], Score]) -> None:
             if "cases" in request:
                 _score(request, scorer, package, put)
             else:
-                sources = read_mirrors(request["mirrors"])
-                info, documents = render(request)
-                about = {"version": version(package), "kind": request["kind"], **sources}
-                put({"info": about | info, "documents": documents})
+                put({"version": version(package), **_rendered(request, parts)})
         except (RefusedTask, SourceError) as error:
             put({"refused": str(error)})
+
+
+def _rendered(request: Line, parts: Parts) -> Line:
+    sources, rendered = read_mirrors(request["mirrors"]), [*parts(request)]
+    generates = request["kind"] == "generative"
+    if generates and any(part.stop != rendered[0].stop for part in rendered):
+        raise RefusedTask("its parts have different stop strings; name each part as a task")
+    limits = [part.max_new_tokens or 0 for part in rendered if generates]
+    info = {
+        "kind": request["kind"],
+        **sources,
+        "stop": rendered[0].stop if generates else [],
+        "max_new_tokens": max(limits, default=0) or None,
+        "num_fewshot": {part.name: part.num_fewshot for part in rendered},
+        "metrics": {name: up for part in rendered for name, up in part.metrics.items()},
+        "documents": sum(part.count for part in rendered),
+    }
+    return {"info": info, "documents": [line for part in rendered for line in part.documents]}
 
 
 def _score(
@@ -77,10 +104,11 @@ def _score(
     put({"version": version(package)})
     for document, completion in request["cases"]:
         limit(signal.ITIMER_REAL, request["seconds"])
+        seed(0)  # some metrics draw
         try:
             given = score(json.loads(json.dumps(document)), completion)  # metrics write into it
             line: Line = {"scores": {name: _plain(value) for name, value in given.items()}}
-        except Exception as error:  # noqa: BLE001 - a provider's metrics raise what they like
+        except (Exception, RefusedTask) as error:  # noqa: BLE001 - metrics raise what they like
             line = {"error": f"{type(error).__name__}: {error}"}
         put(line)
 
@@ -90,16 +118,13 @@ def _count_computing() -> None:
 
     By the clock, a busy machine would stop right answers, which metrics would count as wrong.
     """
+    module: Any = signal
     handle, start = signal.signal, signal.setitimer
-
-    def timer(which: int, *seconds: float) -> Any:
-        return start(signal.ITIMER_PROF if which == signal.ITIMER_REAL else which, *seconds)
-
-    def handle_computing(number: int, handler: Any) -> Any:
-        return handle(signal.SIGPROF if number == signal.SIGALRM else number, handler)
-
-    signal.setitimer, signal.signal = timer, handle_computing  # type: ignore[assignment]
-    signal.alarm = lambda seconds: int(timer(signal.ITIMER_REAL, seconds)[0])
+    timers = {signal.ITIMER_REAL: signal.ITIMER_PROF}
+    signals = {signal.SIGALRM: signal.SIGPROF}
+    module.setitimer = lambda which, *seconds: start(timers.get(which) or which, *seconds)
+    module.signal = lambda number, handler: handle(signals.get(number) or number, handler)
+    module.alarm = lambda seconds: int(start(signal.ITIMER_PROF, seconds)[0])
 
 
 def _plain(value: Any) -> Any:
@@ -121,13 +146,30 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
     from_hub = datasets.load_dataset
     record: Line = {"datasets": {}, "read": []}
 
-    def read(files: list[Path]) -> Any:
-        if files[0].is_dir():
-            return datasets.load_from_disk(str(files[0]))
-        kind = "parquet" if files[0].suffix == ".parquet" else "json"
-        names = [str(file) for file in files]
-        # In the program's own folder, as there may be no other that may be written.
-        return from_hub(kind, data_files=names, split="train", cache_dir="datasets")
+    class Splits(datasets.DatasetDict):  # type: ignore[misc]
+        """The splits of a mirror, which are read when they are looked up."""
+
+        def __init__(self, *place: Any) -> None:
+            self.place = place
+            self.filters: list[Any] = []
+
+        def filter(self, function: Any = None, **_: Any) -> Any:
+            self.filters.append(function)
+            return self
+
+        def __missing__(self, split: str) -> Any:
+            root, path, name = self.place
+            files = [str(file) for file in split_files(root, path, name, split)]
+            record["read"].append([path, name, split])
+            if Path(files[0]).is_dir():
+                rows = datasets.load_from_disk(files[0])
+            else:  # in the program's own folder, as there may be no other that may be written
+                kind = "parquet" if files[0].endswith(".parquet") else "json"
+                rows = from_hub(kind, data_files=files, split="train", cache_dir="datasets")
+            for function in self.filters:
+                rows = rows.filter(function)
+            self[split] = rows
+            return rows
 
     def load(path: str, name: str | None = None, *rest: Any, split: Any = None, **more: Any) -> Any:
         root = find_mirror(path, mirrors)
@@ -135,34 +177,19 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
         if root is None:
             record["read"].append([path, name, str(split)])
             return from_hub(path, name, *rest, split=split, **more)
-        mirror = root
-
-        kept: list[Any] = []
-
-        class Splits(datasets.DatasetDict):  # type: ignore[misc]
-            def filter(self, function: Any = None, **_: Any) -> Any:
-                kept.append(function)
-                return self
-
-            def __missing__(self, wanted: str) -> Any:
-                self[wanted] = read(split_files(mirror, path, name, wanted))
-                for function in kept:
-                    self[wanted] = self[wanted].filter(function)
-                record["read"].append([path, name, wanted])
-                return self[wanted]
-
-        return Splits() if split is None else Splits()[split]
+        splits = Splits(root, path, name)
+        return splits if split is None else splits[split]
 
     datasets.load_dataset = load
     return record
 
 
-def seed(text: str) -> None:
-    """Seed the generators that tasks and metrics draw from, so that two runs draw the same."""
+def seed(number: int) -> None:
+    """Seed the generators that tasks and metrics draw from, NumPy's as both providers do."""
     import numpy as np
 
-    random.seed(text)
-    np.random.seed(zlib.crc32(text.encode()))
+    random.seed(number)
+    np.random.seed(1234)
     if (langdetect := sys.modules.get("langdetect")) is not None:
         langdetect.DetectorFactory.seed = 0
 
@@ -179,24 +206,9 @@ def not_supported(name: str, why: str) -> RefusedTask:
     return RefusedTask(f"{name} is not supported, as {why}")
 
 
-def no_such_task(name: str, known: Iterable[str]) -> RefusedTask:
-    """Build the refusal of a name that a provider lacks, with the names most like it."""
-    near = get_close_matches(name, list(known), n=3)
-    hint = f"; did you mean {', '.join(near)}?" if near else ""
-    return RefusedTask(f"it has no task {name!r}{hint}")
-
-
 def check_section(name: str, kind: str, *, ranks: bool) -> None:
     """Raise RefusedTask for a task of the other section of a suite than it was requested under."""
     if ranks != (kind == "choices"):
         what = "choices; put it under `tasks`"
         other = "no choices; put it under `generation_tasks`"
         raise RefusedTask(f"{name} ranks {what if ranks else other}")
-
-
-def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
-    """Return the stop strings that all parts of a task share; raise RefusedTask if they differ."""
-    first, *others = stops.values()
-    if any(other != first for other in others):
-        raise RefusedTask("its parts have different stop strings; name each part as a task")
-    return first

@@ -1,28 +1,25 @@
-"""Tasks of lm-evaluation-harness: its prompts, its filters and its metrics, without its models."""
+"""Tasks of lm-evaluation-harness: its requests, its filters and its metrics, without its models."""
 
 import json
 import sys
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from types import ModuleType
 from typing import Any
 
+from evaluation.errors import did_you_mean
 from evaluation.providers.adapters.contract import (
     Line,
     RefusedTask,
     Score,
+    TaskPart,
     check_section,
-    common_stop,
     main,
-    no_such_task,
     not_supported,
     plain_fields,
     seed,
 )
-
-_SEED = 1234
-"""lm-evaluation-harness's default seed for drawing solved examples."""
-
-_FETCHED = "its metric is code that is fetched when it is used"
 
 _REFUSED = {
     "class": "it is a program of its own, not a description",
@@ -33,37 +30,72 @@ _REFUSED = {
 """Keys of descriptions of tasks that are not supported, and why."""
 
 
-def render(request: Line) -> tuple[Line, list[Line]]:
-    """Render a task of lm-evaluation-harness."""
-    choices, documents = request["kind"] == "choices", []
-    tasks = _load(request, _seeded_downloads)
+def parts(request: Line) -> Iterator[TaskPart]:
+    """Yield a task, or the tasks of a group, rendered by the requests that the harness itself makes."""
+    chat, choices = request["chat"], request["kind"] == "choices"
+    tasks = _load(request)
     for name, task in tasks.items():
         check_section(name, request["kind"], ranks=task.OUTPUT_TYPE == "multiple_choice")
         if request["num_fewshot"] is not None:
             task.set_config("num_fewshot", request["num_fewshot"])
-        task.set_fewshot_seed(seed=_SEED)
-        seed(f"{name}/documents")  # some tasks shuffle a document's choices whenever it is read
-        for number, doc in zip(range(request["limit"]), task.eval_docs, strict=False):
-            place = {"id": f"{name}/{number}", "part": name}
-            more = _choices(task, doc) if choices else _prompt(task, doc, request["chat"])
-            documents.append(place | more)
-    return _info(tasks), documents
+        task.set_fewshot_seed(seed=1234)
+        task.build_all_requests(
+            limit=request["limit"],
+            apply_chat_template=chat,
+            fewshot_as_multiturn=chat,
+            chat_template=(lambda turns, **_: json.dumps(turns)) if chat else None,
+        )
+        lines = []
+        for number, group in groupby(task.instances, lambda asked: asked.doc_id):
+            requests = [*group]
+            more = _choices(task, requests) if choices else _prompt(task, requests[0], chat)
+            lines.append({"id": f"{name}/{number}", "part": name, **more})
+        kwargs = task.config.generation_kwargs or {}
+        until = kwargs.get("until") or []
+        yield TaskPart(
+            name=name,
+            stop=[stop for stop in ([until] if isinstance(until, str) else until) if stop],
+            max_new_tokens=kwargs.get("max_gen_toks"),
+            num_fewshot=task.config.num_fewshot or 0,
+            metrics={metric: bool(up) for metric, up in task.higher_is_better().items()},
+            documents=lines,
+            count=len(task.eval_docs),
+        )
 
 
-def _load(request: Line, prepare: Any) -> dict[str, Any]:
+def _load(request: Line) -> dict[str, Any]:
     """Load the requested task, or the tasks of a group, by name; raise RefusedTask if that cannot be.
 
-    `prepare` is called with the class of tasks, before any task reads its data.
+    Random draws are seeded as the harness seeds them. To score, no data are read.
     """
+    import datasets
     from lm_eval.api.task import ConfigurableTask
     from lm_eval.tasks import TaskManager
 
+    def checked(task: Any, *arguments: Any, **options: Any) -> None:
+        _check(task.config.task, vars(task.config))
+        if "cases" in request:
+            task.dataset = _given_documents(task, request["cases"])
+        else:
+            download(task, *arguments, **options)
+
+    def examples_if_needed(task: Any) -> Any:  # a mirror may lack the split that nothing else needs
+        shots = request.get("num_fewshot")
+        return examples(task) if (task.config.num_fewshot if shots is None else shots) else None
+
+    def not_fetched(*_: Any, **__: Any) -> None:
+        raise not_supported(name, "its metric is code that is fetched when it is used")
+
     name, manager = request["task"], TaskManager()
     if name not in manager.task_index:
-        raise no_such_task(name, manager.all_tasks)
+        raise RefusedTask(f"it has no task {name!r}{did_you_mean(name, manager.all_tasks)}")
     _check(name, manager.task_index[name].cfg or {})  # before its code is imported
-    _without_fetched_metrics(name)
-    prepare(ConfigurableTask, request)
+    sys.modules["evaluate"] = fetching = ModuleType("evaluate")
+    fetching.load = not_fetched  # type: ignore[attr-defined]
+    download, examples = ConfigurableTask.download, ConfigurableTask.fewshot_docs
+    ConfigurableTask.download, ConfigurableTask.fewshot_docs = checked, examples_if_needed
+    datasets.disable_caching()  # a cache would return an earlier random draw
+    seed(0)
     try:
         tasks: dict[str, Any] = manager.load([name])["tasks"]
     except ImportError as error:
@@ -71,7 +103,8 @@ def _load(request: Line, prepare: Any) -> dict[str, Any]:
             f"{name} needs what the environment of lm_eval lacks ({error}); install it there"
         ) from None
     for part, task in tasks.items():
-        _check(part, vars(task.config) if type(task) is ConfigurableTask else {"class": type(task)})
+        if type(task) is not ConfigurableTask:
+            raise not_supported(part, _REFUSED["class"])
     return tasks
 
 
@@ -81,63 +114,27 @@ def _check(name: str, config: Mapping[str, Any]) -> None:
     refused = [why for key, why in _REFUSED.items() if config.get(key)]
     if config.get("output_type") in ("loglikelihood", "loglikelihood_rolling"):
         refused.append("it measures the likelihood of one given text")
-    if any(asked.get("hf_evaluate") for asked in config.get("metric_list") or []):
-        refused.append(_FETCHED)
     if any(step["function"] in ("majority_vote", "take_first_k") for step in steps):
         refused.append("its metric judges several samples of a prompt together")
     if refused:
         raise not_supported(name, refused[0])
 
 
-def _without_fetched_metrics(name: str) -> None:
-    def load(*_: Any, **__: Any) -> Any:
-        raise not_supported(name, _FETCHED)
-
-    sys.modules["evaluate"] = ModuleType("evaluate")
-    sys.modules["evaluate"].load = load  # type: ignore[attr-defined]
-
-
-def _seeded_downloads(tasks: Any, request: Line) -> None:
-    """Seed the random draws of tasks while they load, and read no splits that are not needed."""
-    import datasets
-
-    datasets.disable_caching()  # a cache would return an earlier random draw
-    download, examples, shots = tasks.download, tasks.fewshot_docs, request["num_fewshot"]
-
-    def seeded(task: Any, *arguments: Any, **options: Any) -> None:
-        seed(f"{task.config.task}/data")
-        download(task, *arguments, **options)
-
-    def if_needed(task: Any) -> Any:
-        seed(f"{task.config.task}/solved examples")
-        return examples(task) if (task.config.num_fewshot if shots is None else shots) else None
-
-    tasks.download, tasks.fewshot_docs = seeded, if_needed
-
-
 def scorer(request: Line) -> Score:
-    """Build the tasks from the verified documents, so that nothing is fetched."""
-    tasks = _load(request, _given_documents)
-    return lambda document, completion: _scores(
-        tasks[document["part"]], document["doc"], completion
-    )
+    """Return the function that scores completions by the task's filters and metrics."""
+    tasks = _load(request)
+    return lambda document, text: _scores(tasks[document["part"]], document["doc"], text)
 
 
-def _given_documents(tasks: Any, request: Line) -> None:
-    """Give each task a dataset of one document of the request, which is already processed."""
+def _given_documents(task: Any, cases: list[Any]) -> Any:
+    """Return a dataset of one document of the cases for any split, which is already processed."""
     import datasets
 
-    cases = [document for document, _ in reversed(request["cases"])]
-    first = {document["part"]: document["doc"] for document in cases}
-
-    def download(task: Any, *_: Any, **__: Any) -> None:
-        rows = datasets.Dataset.from_list([first.get(task.config.task, cases[-1]["doc"])])
-        config, shots = task.config, task.fewshot_cfg
-        config.process_docs, shots.process_docs = None, None
-        names = {config.test_split, config.validation_split, config.training_split, shots.split}
-        task.dataset = datasets.DatasetDict({str(name): rows for name in names - {None}})
-
-    tasks.download = download
+    documents = [document for document, _ in cases]
+    of_part = (document for document in documents if document["part"] == task.config.task)
+    rows = datasets.Dataset.from_list([next(of_part, documents[0])["doc"]])
+    task.config.process_docs, task.fewshot_cfg.process_docs = None, None
+    return defaultdict(lambda: rows)
 
 
 def _scores(task: Any, doc: Line, completion: str) -> Line:
@@ -150,54 +147,40 @@ def _scores(task: Any, doc: Line, completion: str) -> Line:
         instance.resps = [completion]
         pipeline.apply([instance])
         text = instance.filtered_resps[pipeline.name]
-        seed(json.dumps(doc, sort_keys=True))
         for metric, value in task.process_results(doc, [text]).items():
             scores[metric if pipeline.name == "none" else f"{metric},{pipeline.name}"] = value
     return scores
 
 
-def _prompt(task: Any, doc: Any, chat: bool) -> Line:
-    prefix = task.doc_to_prefix(doc)
-    if chat and prefix:
+def _prompt(task: Any, asked: Any, chat: bool) -> Line:
+    context, _ = asked.arguments
+    turns = json.loads(context) if chat else None
+    if turns and turns[-1]["role"] != "user":
         raise RefusedTask(
             f"{task.config.task} begins the answer itself, which a chat does not allow; set `chat: false`"
         )
-    context = task.fewshot_context(
-        doc,
-        num_fewshot=task.config.num_fewshot or 0,
-        apply_chat_template=chat,
-        fewshot_as_multiturn=chat,
-        chat_template=(lambda turns, **_: json.dumps(turns)) if chat else None,
-        gen_prefix=prefix,
-    )
     return {
         "prompt": None if chat else context,
-        "messages": json.loads(context) if chat else None,
-        "document": {"part": task.config.task, "doc": dict(doc)},
-        "gold": _gold(task, doc),
+        "messages": turns,
+        "document": {"part": task.config.task, "doc": dict(asked.doc)},
+        "gold": _gold(task, asked.doc),
     }
 
 
-def _choices(task: Any, doc: Any) -> Line:
-    shots, prefix = task.config.num_fewshot or 0, task.doc_to_prefix(doc)
-    context = task.fewshot_context(doc, num_fewshot=shots, gen_prefix=prefix)
-    requests = task.construct_requests(doc=doc, ctx=context, metadata=("", 0, 1))
-    pairs, count = [list(asked.arguments[:2]) for asked in requests], len(task.doc_to_choice(doc))
-    return {
-        "choices": pairs[:count],
-        "unconditional": pairs[count:] or None,
-        "right": _right(task, doc),
-        "fields": plain_fields(doc),
-    }
-
-
-def _right(task: Any, doc: Any) -> int:
+def _choices(task: Any, requests: list[Any]) -> Line:
+    doc = requests[0].doc
+    pairs, count = [asked.arguments[:2] for asked in requests], len(task.doc_to_choice(doc))
     right = task.doc_to_text(doc) if task.multiple_input else task.doc_to_target(doc)
     if isinstance(right, str) and right in task.doc_to_choice(doc):
         right = task.doc_to_choice(doc).index(right)
     if not isinstance(right, int):
         raise RefusedTask(f"{task.config.task} needs one right choice, and has {right!r}")
-    return right
+    return {
+        "choices": pairs[:count],
+        "unconditional": pairs[count:] or None,
+        "right": right,
+        "fields": plain_fields(doc),
+    }
 
 
 def _gold(task: Any, doc: Any) -> str | None:
@@ -211,23 +194,5 @@ def _gold(task: Any, doc: Any) -> str | None:
     return None if target is None else str(target)
 
 
-def _info(tasks: Mapping[str, Any]) -> Line:
-    kwargs = {name: task.config.generation_kwargs or {} for name, task in tasks.items()}
-    limits = [most for asked in kwargs.values() if (most := asked.get("max_gen_toks")) is not None]
-    return {
-        "stop": common_stop({name: _stops(asked.get("until")) for name, asked in kwargs.items()}),
-        "max_new_tokens": max(limits, default=None),
-        "num_fewshot": {name: task.config.num_fewshot or 0 for name, task in tasks.items()},
-        "metrics": {
-            m: bool(up) for task in tasks.values() for m, up in task.higher_is_better().items()
-        },
-        "documents": sum(len(task.eval_docs) for task in tasks.values()),
-    }
-
-
-def _stops(until: str | list[str] | None) -> list[str]:
-    return [until] if isinstance(until, str) else [stop for stop in until or [] if stop]
-
-
 if __name__ == "__main__":
-    main("lm_eval", render, scorer)
+    main("lm_eval", parts, scorer)
