@@ -273,7 +273,8 @@ def behind(steps: int) -> Draw:
     def draw(dice: Dice) -> Said:
         decision = decide("s", (IMPROVE,), drawn([0.0] * steps, (), 0, dice))
         content = recommend("s", (IMPROVE,), decision, dict.fromkeys(range(steps), ""))
-        return Said(any("significantly behind" in one["why"] for one in content["others"]))
+        alike = [step for step in decision.steps if step.verdict == content["verdict"]]
+        return Said(len(alike) > 1 + len(content["similar"]))
 
     return draw
 
