@@ -1,9 +1,6 @@
 """Evaluates the checkpoints of a staged pretraining run.
 
 `load` is the only public part of the package; all else is the workflow's and may change.
-
-Data flows one way, and a package imports only from the packages before it:
-settings -> prefill -> checkpoints -> scoring -> grading -> bridge -> reporting.
 """
 
 from pathlib import Path

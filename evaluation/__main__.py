@@ -1,9 +1,7 @@
 """`python -m evaluation <command>`: each step of the workflow, and a few tools, by hand.
 
-Exit codes: 0 done; 1 the input or the machine is at fault (one sentence on stderr); 2 wrong usage; 3 a
-result cannot be made, its record states the reason, and the workflow continues without it; 130 Ctrl-C;
-141 the reader of the output has ended; 143 SIGTERM. Commands import what they need when they run, so
-that `--help` is quick; this file imports only the standard library.
+docs/command_line.md has the exit codes. Commands import what they need when they run, so that `--help` is
+quick; this file imports only the standard library.
 """
 
 from __future__ import annotations

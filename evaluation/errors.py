@@ -3,11 +3,9 @@
 Every message names the file, key or item, what was expected, and what to do.
 """
 
-import contextlib
 import difflib
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 
@@ -102,16 +100,12 @@ def kind_of(value: object) -> str:
 
 def one_line(error: BaseException) -> str:
     """Return the message of a library's error on one line, shortened, without what cannot be printed."""
-    text = " ".join(str(error).split())[:300]
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
+    return printable(" ".join(str(error).split())[:300])
 
 
 def reason_of(error: Exception) -> str:
     """Return the system's reason for an error, or else the first line of its text, or its class."""
-    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:300]
-    return reason or type(error).__name__
+    return getattr(error, "strerror", None) or one_line(error) or type(error).__name__
 
 
 def with_class(error: BaseException) -> str:
@@ -136,15 +130,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ` (did you mean …?)` with the most similar known name; empty if none is similar."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
-
-
-def near_path(path: Path, is_kind: Callable[[Path], bool] = Path.exists) -> str:
-    """Return the same for the most similar name in a missing path's folder, of a kind of paths."""
-    with contextlib.suppress(OSError):
-        return did_you_mean(
-            path.name, [near.name for near in path.parent.iterdir() if is_kind(near)]
-        )
-    return ""
 
 
 def printable(text: str) -> str:

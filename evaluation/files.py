@@ -10,26 +10,21 @@ import contextlib
 import errno
 import filecmp
 import glob
-import gzip
 import hashlib
 import json
 import os
 import shutil
 import time
 import uuid
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.errors import EvaluationError, OutputError, near_path, reason_of
+from evaluation.errors import EvaluationError, OutputError
 
 if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow again
     import pyarrow as pa
-
-
-_GZIP = b"\x1f\x8b"
 
 
 @contextlib.contextmanager
@@ -152,15 +147,6 @@ def load_json(text: str | bytes, *, finite: bool = False) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded: JSON and YAML can spell half a UTF-16 pair (`\\ud800`)."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
@@ -172,28 +158,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is not a number in JSON")
-
-
-def read_lines(
-    path: Path, kind: type[EvaluationError], expected: str
-) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file, which begins with gzip's bytes if it is gzipped; raise `kind`.
-
-    Yields:
-        Number of the line, from 1 on, and its bytes with the line break.
-    """
-    try:
-        with open(path, "rb") as file:
-            is_packed = file.peek(2)[:2] == _GZIP
-            yield from enumerate(gzip.GzipFile(fileobj=file) if is_packed else file, start=1)
-    except FileNotFoundError:
-        raise kind(
-            f"{path}: no such file{near_path(path, Path.is_file)}; give {expected}"
-        ) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise kind(f"{path}: damaged gzip data ({error}); compress it again") from None
-    except OSError as error:
-        raise kind(f"{path}: cannot be read ({reason_of(error)}); give {expected}") from None
 
 
 def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:
@@ -208,5 +172,9 @@ def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:
 
 
 def without_surrogates(text: str) -> str:
-    """Return text that a file in UTF-8 can store: `?` takes the place of lone surrogates."""
+    """Return text that UTF-8 can store: `?` takes the place of half UTF-16 pairs, which JSON can spell."""
     return text.encode(errors="replace").decode()
+
+
+def is_unicode(text: str) -> bool:
+    return without_surrogates(text) == text

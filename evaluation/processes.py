@@ -72,7 +72,22 @@ def exit_code(action: Callable[[], int]) -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _stop)
     try:
-        return _without_errors(action)
+        try:
+            return action()
+        finally:  # while an error of standard output can still be reported
+            print(end="", flush=True)
+    except EvaluationError as error:
+        return report(str(error))
+    except ModuleNotFoundError as error:
+        if not error.name or error.name.startswith("evaluation"):
+            raise
+        return report(missing_package(error.name.partition(".")[0]))
+    except BrokenPipeError:  # Python must not try to write the buffered output again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        logging.debug("where it happened:", exc_info=True)
+        return report(str(error))
     except KeyboardInterrupt:
         print("interrupted; run the same command again to go on", file=sys.stderr)
         return 130
@@ -81,27 +96,6 @@ def exit_code(action: Callable[[], int]) -> int:
         print(end="", flush=True)
         # Everything is on disk, and a normal exit with torch can take longer than Slurm waits.
         os._exit(128 + signal.SIGTERM)
-
-
-def _without_errors(action: Callable[[], int]) -> int:
-    try:
-        try:
-            return action()
-        finally:  # while an error of standard output can still be reported
-            print(end="", flush=True)
-    except EvaluationError as error:
-        return report(str(error))
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package in ("", "evaluation"):
-            raise
-        return report(missing_package(package))
-    except BrokenPipeError:  # Python must not try to write the buffered output again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 128 + signal.SIGPIPE
-    except OSError as error:
-        logging.debug("where it happened:", exc_info=True)
-        return report(str(error))
 
 
 def start_logging(verbose: bool = False) -> None:
@@ -136,12 +130,9 @@ def usable_memory() -> int:
     lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
     free = next(int(line[1]) << 10 for line in lines if line[0] == "MemAvailable:")
     if megabytes := int(os.environ.get("SLURM_MEM_PER_NODE") or 0):
-        free = min(free, (megabytes << 20) - _resident_pages() * resource.getpagesize())
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+        free = min(free, (megabytes << 20) - resident)
     return max(0, free)
-
-
-def _resident_pages() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1])
 
 
 def usable_cores() -> int:
@@ -213,12 +204,10 @@ def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> 
 
     interval = 0.5 if sys.stderr.isatty() else 10.0
     return tqdm(
-        desc=what,
-        total=total,
+        *(None, what, total),
         unit=unit,
         unit_scale=True,
         mininterval=interval,
         delay=delay,
         disable=what is None,
-        file=sys.stderr,
     )

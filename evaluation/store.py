@@ -157,12 +157,9 @@ class ScoreStore:
         Another job of the checkpoint may pack and remove a single file at any time.
         """
         wanted = set(names)
-        contents = {path: set(_listed(path)) for path in self._archives()}
-        archives = [archive for archive, held in contents.items() if wanted & held]
-        single = wanted.difference(*contents.values())
-        return archives + [
-            path for name in sorted(single) if (path := self.folder / name).is_file()
-        ]
+        contents = {path: wanted.intersection(_listed(path)) for path in self._archives()}
+        single = (self.folder / name for name in sorted(wanted.difference(*contents.values())))
+        return [*filter(contents.get, contents), *filter(Path.is_file, single)]
 
     def pack(self) -> None:
         """Move all parts in single files into an archive."""
@@ -259,16 +256,12 @@ class Rows:
 
     def lacking(self, keys: Iterable[str]) -> list[str]:
         """Return the keys that no stored row has, in their order."""
-        keys = list(dict.fromkeys(keys))
-        wanted = set(keys)
-        for name, part in self._store.holding(self.prefix, wanted):
-            found = set(part.table["key"].to_pylist())
-            if self._is_complete is not None:
-                found = {row["key"] for row in part.table.to_pylist() if self._is_complete(row)}
-            if wanted & found:
-                self.used[name] = part.summary
-                wanted -= found
-        return [key for key in keys if key in wanted]
+        keys, is_complete = list(dict.fromkeys(keys)), self._is_complete
+        stored, used = self._store.find_rows(
+            self.prefix, keys, lambda row, _: (is_complete is None or is_complete(row)) or None
+        )
+        self.used |= used
+        return [key for key in keys if key not in stored]
 
     def add(self, part: StoredScore) -> None:
         """Store more rows."""

@@ -1,7 +1,6 @@
 """Files that are there whole or not at all."""
 
 import errno
-import gzip
 import json
 import os
 import time
@@ -16,7 +15,6 @@ from evaluation.files import (
     fingerprint,
     load_json,
     read_json,
-    read_lines,
     unordered,
     write_json,
     write_jsonl,
@@ -116,14 +114,3 @@ def test_lines_that_are_no_json(line: str | bytes) -> None:
     assert load_json('{"a": Infinity}')["a"] == float("inf")
     with pytest.raises(ValueError, match="NaN is not a number in JSON"):
         load_json("NaN", finite=True)
-
-
-def test_lines_of_a_file_plain_or_gzipped(tmp_path: Path) -> None:
-    packed = gzip.compress(b"one\ntwo\n")
-    for content in (b"one\ntwo\n", packed):
-        (tmp_path / "a").write_bytes(content)
-        assert list(read_lines(tmp_path / "a", OutputError, "")) == [(1, b"one\n"), (2, b"two\n")]
-    (tmp_path / "a").write_bytes(packed[:-9])
-    for name, words in (("a", "damaged gzip data"), ("b", "no such file; give a list")):
-        with pytest.raises(OutputError, match=words):
-            list(read_lines(tmp_path / name, OutputError, "a list"))

@@ -33,7 +33,6 @@ from evaluation.errors import (
     CheckpointError,
     IncompleteCheckpoint,
     UnsupportedCheckpoint,
-    near_path,
 )
 from evaluation.settings.steps import step_of_folder
 
@@ -118,8 +117,7 @@ def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
         if (path / "latest.txt").is_file() and not (path / "model").is_dir():
             path = path / read_text(path / "latest.txt").strip()
         if not path.is_dir():
-            near = near_path(path, Path.is_dir)
-            raise CheckpointError(f"{path}: no such folder{near}; check the path and the step")
+            raise CheckpointError(f"{path}: no such folder; check the path and the step")
         state = checkpoint_state(path)  # before anything is read
         texts = {name: read_text(path / name) for name in CONFIG_FILES if exists(path / name)}
         if "config.json" in texts and not (path / "model").is_dir():

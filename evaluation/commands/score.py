@@ -56,7 +56,7 @@ def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
-    command.add_argument("--requests", type=a_path, required=True, help="JSONL, also gzipped")
+    command.add_argument("--requests", type=a_path, required=True, help="JSONL")
     command.add_argument(
         "--output",
         type=a_path,

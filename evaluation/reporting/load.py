@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from evaluation.errors import ResultsError, near_path, no_such
+from evaluation.errors import ResultsError, no_such
 from evaluation.results.columns import read_table
 from evaluation.results.files import RUN_AGAIN
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
@@ -71,8 +71,7 @@ def load_results(folder: str | Path) -> LoadedResults:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        near = near_path(folder, Path.is_dir)
-        raise ResultsError(f"{folder}: no such folder{near}; name a folder of results")
+        raise ResultsError(f"{folder}: no such folder; name a folder of results")
     tables = [folder / SUMMARY, *sorted(folder.glob(f"*/{SUMMARY}"))]
     folders = {path.parent.resolve().name: path.parent for path in tables if path.is_file()}
     if not folders:

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import steps_so_far
-from evaluation.errors import ResultsError, near_path
+from evaluation.errors import ResultsError
 from evaluation.results.tier_files import read_tier_file, tiers_in
 from evaluation.runs.folders import CHECKPOINTS, is_scored, run_folders
 from evaluation.settings.plan import StagePlan
@@ -49,7 +49,7 @@ def find_run(name: str, path: Path) -> Run:
     """Return the run, with its scored checkpoints, of a configuration or a folder of results."""
     if not path.exists():
         raise ResultsError(
-            f"{path}: no such file or folder{near_path(path)}; name a run by the path of its "
+            f"{path}: no such file or folder; name a run by the path of its "
             "configuration or results folder"
         )
     return _run(name, path, run_folders(path))

@@ -11,7 +11,7 @@ from typing import Any
 
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.errors import ScoringError
-from evaluation.files import is_unicode, read_json, read_lines, write_jsonl
+from evaluation.files import is_unicode, read_json, write_jsonl
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, fit_requests, prefix_of
 from evaluation.settings.computing import Scoring
@@ -65,8 +65,8 @@ def score_request_file(
 
 def read_rows(path: Path) -> list[RequestRow]:
     """Read and check every line of a file of requests; raise ScoringError for the first wrong one."""
-    lines = read_lines(path, ScoringError, "JSONL, one request on each line")
-    rows = [_checked(line, f"{path}: line {number}") for number, line in lines]
+    with open(path, "rb") as lines:
+        rows = [_checked(line, f"{path}: line {number}") for number, line in enumerate(lines, 1)]
     if not rows:
         raise ScoringError(f"{path}: holds no requests; give JSONL, one object on each line")
     return rows

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from evaluation.errors import ConfigError, kind_of, near_path, one_line, reason_of
+from evaluation.errors import ConfigError, kind_of, one_line, reason_of
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The C loader reads a list of thousands of steps nine times faster; every job reads one."""
@@ -37,8 +37,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
     except FileNotFoundError:
-        near = near_path(path, Path.is_file)
-        raise ConfigError(f"{path}: no such file{near}; correct the path") from None
+        raise ConfigError(f"{path}: no such file; correct the path") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({reason_of(error)}); correct it") from None
 
