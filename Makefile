@@ -22,7 +22,7 @@ LADDER := .demo/ckpts/.complete
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
-demo:  ## all four stages on a real model, on two cores, in about five minutes
+demo:  ## all four stages on a real model, on two cores, in about 3 minutes
 	@$(MAKE) --no-print-directory --jobs=2 demo-data
 	@demo/run.sh
 
@@ -37,15 +37,15 @@ vllm: .venv-vllm/.complete  ## vLLM for CPUs in an environment of its own, for `
 
 PYTEST := OMP_NUM_THREADS=1 python -m pytest -n $(TEST_WORKERS) --no-loadscope-reorder
 TESTED := $(TOOLS) $(MODEL)/config.json $(NLTK) .venv-docs/.complete
-test: $(TESTED)  ## what every change must pass: linters and tests, in about 15 minutes
+test: $(TESTED)  ## what every change must pass: linters and tests, in about 8 minutes
 	@mkdir -p .cache/lint; $(MAKE) --no-print-directory lint > .cache/lint/said.txt 2>&1 & linting=$$!; code=0; \
 	    $(MAKE) --no-print-directory pytest || code=$$?; \
 	    wait $$linting || code=$$?; cat .cache/lint/said.txt; exit $$code
 
-test-long: $(TESTED)  ## by hand, hours: tests marked long (Slurm, vLLM, Nanotron, all model classes), histories
-	@code=0; EVAL_FULL=1 $(PYTEST) -m long || code=$$?; \
-	    python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json || code=$$?; \
-	    python -W ignore -m tests.histories || code=$$?; exit $$code
+test-long: $(TESTED)  ## hours: fixed histories, tests marked long (Slurm, vLLM, Nanotron), random histories
+	@python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json
+	@EVAL_FULL=1 $(PYTEST) -x -m long
+	@python -W ignore -m tests.histories
 
 pytest: $(TESTED)
 	@$(PYTEST) -m "not long"

@@ -27,8 +27,7 @@ def _run(arguments: list[str] | None) -> int:
 
     options = build_parser().parse_args(arguments)
     start_logging(options.verbose)
-    code: int = options.run(options)
-    return code
+    return int(options.run(options))
 
 
 if __name__ == "__main__":
