@@ -27,7 +27,7 @@ _TABLE: dict[Kind, dict[str, str]] = {
     "value": {
         "olmo_eval ruler": "run olmo-eval by `command:` in a stage of its own",
         "olmobase_easy olmobase_fim olmobase_main": "run olmo-eval by `command:` in its own stage",
-        "every-eval-ever": "`every_eval_ever convert lm_eval` reads lm-evaluation-harness' files",
+        "every-eval-ever": "read summary.csv, and the samples in generation/TASK/results.jsonl",
         "hf-eval-results": "write `.eval_results/*.yaml` with the values of summary.csv",
         "lm-eval": "read summary.csv, and the samples in generation/TASK/results.jsonl",
         "number mathematics": "take `pattern` as `gsm8k` has, or `math_verify`",
