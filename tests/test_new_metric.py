@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 
-BEFORE = '    Metric(\n        "nats_per_token",'
+BEFORE = '    _LOSS("nats_per_token",'
 ENTRY = """    Metric(
         "tokens_per_byte",
         unit="tokens per byte",

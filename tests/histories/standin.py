@@ -82,6 +82,7 @@ def _install_verification() -> None:
     """Verifiers of answers run where they are asked, without a pool, and what they say is counted."""
     from evaluation.grading import verdicts
     from evaluation.settings.checks import CheckSettings
+    from evaluation.store import ScoreStore
     from evaluation.verification import golds, registry
     from evaluation.verification.pool import verify_all
     from evaluation.verification.verdicts import Verdict
@@ -98,13 +99,12 @@ def _install_verification() -> None:
             lacks = None if is_real else _lacks(job[2], *limits)
             yield (verdict[0], Verdict(credit=None, reason=lacks)) if lacks else verdict
 
-    def keep(store: Any, item: str, settings: Any, found: Any) -> None:
-        for key, verdict in found.items():
-            if verdict.credit is not None:  # an error is asked again, as it should be
-                write_count("verdict", item, [[store.folder.name, item, settings, key]])
-        stored(store, item, settings, found)
+    def keep(store: Any, item: str, settings: Any, found: Any) -> Any:
+        for key in found.table["key"].to_pylist() if item.startswith("verdicts-") else ():
+            write_count("verdict", item, [[store.folder.name, item, settings, key]])
+        return stored(store, item, settings, found)
 
-    stored, verdicts.store_verdicts = verdicts.store_verdicts, keep
+    stored, ScoreStore.put_part = ScoreStore.put_part, keep  # type: ignore[method-assign]
     verdicts.verify_all, golds.verify_all = judge, verify
 
 
