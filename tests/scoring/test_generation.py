@@ -167,6 +167,24 @@ def test_without_memory_it_goes_on_with_half_the_rows(
     assert "8 answers at once" in caplog.text
 
 
+def test_a_single_answer_at_once_is_read_in_smaller_passes() -> None:
+    model = tiny.model("llama")
+    given = asks(3)
+    expected, kinds = run(model, given, batch=1), iter(OUT_OF_MEMORY)
+    engine = Engine(model, row_tokens=1024, device="cpu")
+
+    def fail(*_: object) -> None:
+        for kind in kinds:
+            raise kind
+
+    asked = [replace(one, stopping=FREE) for one in given]
+    with model.base_model.register_forward_pre_hook(fail):
+        parts = [*generate(engine, asked, vocabulary=tiny.VOCABULARY, batch=1)]
+    found = {key: answer for part in parts for key, answer in part.items()}
+    assert [found[key] for key in sorted(found)] == expected
+    assert engine.row_tokens == 256
+
+
 def test_nan_names_the_prompt() -> None:
     model = tiny.build("LlamaForCausalLM")
     given = asks(4)

@@ -16,7 +16,7 @@ from evaluation.checkpoints.load import load_model
 from evaluation.errors import CompileError, NotEnoughMemory
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.engine.check_decoding import ensure_decodable
-from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.forward import SMALLEST, Engine
 from evaluation.scoring.engine.generate import generate
 from evaluation.scoring.engine.gpu import INDUCTOR, gpu_faults, keep_compiled
 from evaluation.scoring.engine.rows import score_blocks, score_requests
@@ -27,9 +27,6 @@ from evaluation.settings.computing import Scoring
 log = logging.getLogger(__name__)
 
 Scores = TypeVar("Scores")
-
-SMALLEST = 256
-"""Least tokens of a forward pass; if these exceed the memory, scoring fails."""
 
 _REMEDY = (
     "see who else uses it (nvidia-smi), give the job a larger GPU, or set scoring.dtype: bfloat16"

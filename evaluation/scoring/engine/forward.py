@@ -28,6 +28,9 @@ from evaluation.scoring.engine.masks import (
 )
 from evaluation.scoring.engine.tries import Batch, Ints, PackedRow, collate, group_rows
 
+SMALLEST = 256
+"""Least tokens of a forward pass; if these exceed the memory, scoring fails."""
+
 INSTEAD = "score it by a `command` of your own"
 
 _MOVED = ("tokens", "depth", "end", "query", "pair", "target")

@@ -18,7 +18,7 @@ import torch
 
 from evaluation.errors import NonFiniteError, NotEnoughMemory, ScoringError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, StopReason, StopSearch
-from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.forward import SMALLEST, Engine
 from evaluation.scoring.engine.gpu import gpu_faults
 from evaluation.scoring.engine.masks import Mask
 from evaluation.scoring.engine.sampling import Rules, Stream, choose, stream_width
@@ -268,7 +268,7 @@ def generate(
             yield part
         batch = min(decoding.most, len(wanted))
         del decoding  # frees its memory
-        if wanted and batch == 1:
+        if wanted and batch == 1 and engine.row_tokens < 2 * SMALLEST:
             raise ScoringError(
                 "the GPU does not have enough memory for a single answer; lower max_new_tokens, or give "
                 "the job a GPU with more memory"
@@ -276,5 +276,6 @@ def generate(
         if wanted:
             torch.cuda.empty_cache()
             log.warning("too little GPU memory for %d answers at once; batch halved", batch)
-            batch //= 2
-            engine.row_tokens = max(1, engine.row_tokens // 2)  # of prompts that are read at once
+            batch = max(1, batch // 2)
+            if engine.row_tokens >= 2 * SMALLEST:
+                engine.row_tokens //= 2  # of prompts that are read at once
