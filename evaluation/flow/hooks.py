@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from evaluation.errors import EvaluationError
+from evaluation.errors import EvaluationError, ResultsError
 from evaluation.flow.job_logs import failures, last_error
 from evaluation.flow.lock import ResultsLock
 from evaluation.flow.run import PlannedRun
@@ -38,7 +38,7 @@ def end(run: PlannedRun, *, failed: bool) -> None:
         if failed and any(
             _fresh(plan, "eval_logs/*/**/*.log", began) for plan in run.plans.values()
         ):
-            _report(run)
+            report_despite_failures(run)
         shown = [plan for plan in run.plans.values() if failed or _is_shown(run, plan, began)]
         for plan in [] if failed else shown:
             _say(_advice(plan, run.plans))
@@ -58,14 +58,20 @@ def end(run: PlannedRun, *, failed: bool) -> None:
         lock.release()
 
 
-def _report(run: PlannedRun) -> None:
-    from evaluation.reporting.report import report_run, report_stage
+def report_despite_failures(run: PlannedRun) -> None:
+    """Make all reports from the results that there are; pages of outdated ones say so."""
+    from evaluation.reporting.report import report_run, report_stage, show_stage
 
     jobs = {name: failures(plan) for name, plan in run.plans.items()}
     for plan in run.plans.values():
         with contextlib.suppress(EvaluationError, OSError):  # what failed is told below
-            check_results(plan, run.plans)
-            report_stage(plan, run.plans, jobs[plan.name])
+            try:
+                check_results(plan, run.plans)
+            except ResultsError as error:  # the tables stay, and the pages say so
+                jobs[plan.name] = [*jobs[plan.name], str(error)]
+                show_stage(plan, run.plans, jobs[plan.name])
+            else:
+                report_stage(plan, run.plans, jobs[plan.name])
     with contextlib.suppress(EvaluationError, OSError):
         report_run(run.plans, jobs)
 

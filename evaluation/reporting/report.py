@@ -57,11 +57,16 @@ def report_stage(plan: StagePlan, plans: Plans, jobs: Sequence[str] = ()) -> lis
     deltas = {step: content for step, (content, _) in compared.items()}
     write_rows(plan.results, stage_rows(stage, plans, deltas, verdicts))
     write_quality(stage)
-    judged = judged_stage(plan, plans, [*jobs, *failed, *stage.damaged])
+    show_stage(plan, plans, [*jobs, *failed, *stage.damaged])
+    return failed
+
+
+def show_stage(plan: StagePlan, plans: Plans, problems: Sequence[str]) -> None:
+    """Make a stage's page and figures from its files, with sentences on what is wrong."""
+    judged = judged_stage(plan, plans, problems)
     moved = moves(plan, judged.frame)
     write_text(plan.results / PAGE, stage_page(judged, moved))
     write_figures(judged, moved)
-    return failed
 
 
 def _compare(plan: StagePlan, steps: Sequence[int]) -> tuple[dict[int, ComparedStep], list[str]]:

@@ -81,6 +81,30 @@ def test_a_second_call_makes_the_report_alone_and_changes_nothing(world: World) 
     assert not world.results(".made", "lock.json").exists()
 
 
+PAGES = """
+import sys, yaml
+from pathlib import Path
+from evaluation.flow import hooks
+from evaluation.flow.run import PlannedRun
+hooks.report_despite_failures(PlannedRun(yaml.safe_load(Path(sys.argv[1]).read_text()), [sys.argv[1]]))
+"""
+
+
+def test_a_page_of_outdated_results_says_so_where_a_job_failed(world: World) -> None:
+    page, before = (
+        world.results("stage2/report.html"),
+        world.results("stage2/report.html").read_text(),
+    )
+    with world.restored():
+        world.change(scoring={"dtype": "bfloat16"})
+        well(run_python(["-c", PAGES, str(world.config)], world.folder))
+        text = page.read_text()
+    assert "made from other settings" in text
+    assert "made from other settings" not in before
+    well(world.snakemake())
+    assert page.read_text() == before
+
+
 def test_one_file_is_a_target(world: World) -> None:
     target = world.results("stage2", "by_checkpoint", "step_5", "tier3_cf.json")
     before = target.read_bytes()
