@@ -15,9 +15,7 @@ class ChatSettings(Settings):
 
     chat_template: Text | None = Field(None, description="Jinja2; else the suite's or tokenizer's.")
     chat_template_kwargs: TemplateValues = Field(
-        {},
-        description="Variables that the chat template reads, such as `enable_thinking: false`; added to "
-        "the suite's.",
+        {}, description="The template's variables, such as `enable_thinking: false`."
     )
 
     @property

@@ -32,7 +32,7 @@ class ListedCheckpoint(Settings):
     step: Step = Field(
         _FROM_FOLDER,
         validate_default=True,
-        description="Its step; that of its folder's name if not given.",
+        description="Its step; else that of its folder's name.",
     )
     name: Text | None = Field(None, description="What results call it next to its step.")
 

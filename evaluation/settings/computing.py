@@ -24,8 +24,7 @@ class Scoring(Settings):
     )
     compile: Literal["auto", "off"] = Field(
         "auto",
-        description="`auto`: a GPU runs compiled layers, or plain ones where they cannot be compiled; "
-        "`off`: plain ones, which are slower.",
+        description="`auto`: compiled layers on a GPU, if it can; `off`: plain ones, which are slower.",
     )
     row_tokens: Tokens = Field(16_384, description="Tokens of a pass on a GPU; fewer save memory.")
     cpu_row_tokens: Tokens = Field(1024, description="The same on CPU.")
@@ -33,14 +32,13 @@ class Scoring(Settings):
         1,
         ge=1,
         le=16,
-        description="How many checkpoints of a small model one job scores, on all GPUs that it has.",
+        description="How many checkpoints one job scores, on all of its GPUs.",
     )
     generation_batch: Integer | None = Field(
         None,
         gt=0,
         le=2**16,
-        description="Most completions generated at once; fewer if free memory is for fewer. "
-        "Default: 1024 on a GPU, 64 on CPU.",
+        description="Most completions at once, if memory allows. Default: 1024 on a GPU, 64 on CPU.",
     )
 
 
@@ -49,22 +47,19 @@ class GenerationSettings(Settings):
 
     engine: Literal["own", "vllm"] = Field(
         "own",
-        description="`vllm`: vLLM, for very many completions, which differ from those of the built-in "
-        "engine (`own`).",
+        description="`vllm`: vLLM, for very many completions, which differ from the engine's own.",
     )
     python: ExpandedPath | None = Field(None, description="Python of an environment with vLLM.")
     window: SequenceLength | None = Field(
         None,
-        description="Largest number of tokens of a prompt with its completion. Default: the model's "
-        "`max_position_embeddings`, or where no checkpoint is there yet, `sequence_length`.",
+        description="Most tokens of a prompt with its completion. Default: the model's positions.",
     )
     memory_share: Fraction = Field(0.85, gt=0, lt=1, description="Share of GPU memory for vLLM.")
     parts: Integer = Field(
         1,
         ge=1,
         le=256,
-        description="How many jobs share a checkpoint with generation tasks, each on a GPU of its own. "
-        "From 2 on, each checkpoint has its own jobs.",
+        description="How many jobs, each on a GPU, share a checkpoint's completions.",
     )
 
     @model_validator(mode="after")

@@ -44,25 +44,22 @@ class Config(Settings):
     )
     folders: tuple[str, ...] = Field(
         (),
-        description="Set by a run: folders of the configuration, in which `files` of suites are looked "
-        "for first.",
+        description="Set by a run: where `files` of suites are looked for first.",
     )
     mirrors: dict[str, ExpandedPath] = Field(
-        {}, description="Local folder or file by dataset id; `*`: a folder of mirrors, named by id."
+        {}, description="Local folder or file by dataset id; `*`: a folder of mirrors."
     )
     tokenizer: Tokenizer | None = Field(
         None,
-        description="If not given, taken from `training_config` or a Nanotron checkpoint's config.yaml.",
+        description="Default: that of `training_config` or of a Nanotron checkpoint.",
     )
     sequence_length: SequenceLength | None = Field(
         None,
-        description="Tokens of a block; if not given, taken from `training_config` or a Nanotron "
-        "checkpoint's config.yaml.",
+        description="Tokens of a block. Default: as for the tokenizer.",
     )
     training_config: ExpandedPath | None = Field(
         None,
-        description="Nanotron training YAML that supplies the tokenizer, sequence length or window if not "
-        "set.",
+        description="Nanotron's training YAML, which has tokenizer, sequence length and window.",
     )
     scoring: Scoring = Field(Scoring(), description="How models are run.")
     generation: GenerationSettings = Field(GenerationSettings(), description="What writes answers.")
@@ -70,11 +67,11 @@ class Config(Settings):
     providers: Providers = Field(Providers(), description="Paths of the task providers' Pythons.")
     stages: dict[Name, Stage] = Field(min_length=1, description="The stages in training order.")
     runs: dict[RunName, OtherRun] = Field(
-        {}, description="Other runs of the same suites, by name, to compare with this one."
+        {}, description="Other runs of the same suites, to compare with."
     )
     references: dict[RunName, PublishedScores] = Field(
         {},
-        description="Published scores of other models, by name: lines in curves, never compared.",
+        description="Published scores of other models: lines in curves.",
     )
 
     @cached_property

@@ -44,9 +44,8 @@ class Sampling(Settings):
 
 ANSWER_AFTER = Field(
     None,
-    description="End mark of the model's thinking, such as `</think>`: verifiers read what follows the "
-    "last one. A completion without it has no answer and counts as `unfinished`. If not given, they "
-    "read what follows a thought with which a completion begins.",
+    description="End mark of thinking, such as `</think>`: verifiers read what follows the last one. "
+    "A completion without it is `unfinished`. Default: a thought with which it begins is left out.",
 )
 
 
@@ -92,26 +91,23 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
 
     let: dict[str, Text] = Field({}, description="Expressions for the templates, in order.")
     id: Text | None = Field(None, description="Template: a prompt's id; else its row number.")
-    prompt: Text = Field(description="Template of the question, or of the user's turn of a chat.")
-    chat: Boolean = Field(description="Whether the chat template is put around the prompt.")
-    system: str | None = Field(None, description="Template of the system's turn of a chat.")
+    prompt: Text = Field(description="Template of the question, or the user's turn.")
+    chat: Boolean = Field(description="Whether it is put into the chat template.")
+    system: str | None = Field(None, description="Template of the system's turn.")
     answer: Text | None = Field(None, description="Template of a solved example's answer.")
     num_fewshot: Shots = Field(0, description="Solved examples before a question.")
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")
     fewshot_seed: Seed | None = Field(None, description="Seed to draw them; if none, the first.")
     fewshot_anew: Boolean = Field(
-        False,
-        description="Draw them anew for each question, in the order of the questions, as "
-        "lm-evaluation-harness does.",
+        False, description="Draw them for each question, as lm-evaluation-harness does."
     )
     fewshot_examples: tuple[dict[str, Any], ...] = Field((), description="Examples themselves.")
     fewshot_same: Text | None = Field(
-        None,
-        description="Template: what examples share with their question, e.g. `{{ category }}`.",
+        None, description="Template: what they share with the question, e.g. `{{ category }}`."
     )
     description: str = Field("", description="Template put before the examples.")
     between: str = Field("\n\n", description="Separator between examples.")
-    stop: tuple[Text, ...] = Field((), description="Stop strings, at which a completion is cut.")
+    stop: tuple[Text, ...] = Field((), description="Strings that end a completion.")
     max_new_tokens: Tokens = Field(description="Maximum tokens of a completion.")
     sampling: Sampling = Field(Sampling(), description="How tokens are drawn; greedily by default.")
     document: dict[str, Text] = Field({}, description="What verifiers read: `gold`, `tests` …")

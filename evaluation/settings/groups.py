@@ -22,13 +22,12 @@ class Group(Settings):
     )
     weigh: Literal["members", "leaves", "questions", "larger"] = Field(
         "members",
-        description="`members`: each member counts once, a group by its own mean; `leaves`: each slice or "
-        "task counts once, even if several groups have it; `questions`: each slice or task weighs its "
-        "number of questions, prompts or blocks; `larger`: only the task with the largest value counts.",
+        description="What counts once: its `members`, their `leaves` (slices or tasks), or `questions` "
+        "(prompts, blocks); `larger`: the task with the largest value alone.",
     )
     centered: bool = Field(
         False,
-        description="A mean of centred accuracies, (accuracy - chance) / (1 - chance), as DCLM's CORE.",
+        description="Mean of (accuracy - chance) / (1 - chance), as DCLM's CORE.",
     )
 
 

@@ -25,8 +25,8 @@ class Objective(Settings):
     margin: Fraction = Field(
         ge=0,
         le=1000,
-        description="Smallest gain that counts (`improve`) or largest loss allowed (`keep`): "
-        "nats per token for tier2, a fraction for tier3 and tier4, the unit of `metric`.",
+        description="Smallest gain that counts or largest loss allowed, in the metric's unit: nats per "
+        "token, or a fraction.",
     )
 
     @model_validator(mode="after")

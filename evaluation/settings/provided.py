@@ -21,8 +21,8 @@ VERSIONS: Mapping[str, str] = {"lighteval": "0.13.0", "lm_eval": "0.4.13"}
 
 CLUSTER: Any = Field(
     None,
-    description="Template over the fields of the provider's document: a prompt's sampled group, e.g. `{{ "
-    "passage }}`; if not given, as docs/verdicts.md lists.",
+    description="Template over the provider's document: a sampled group, e.g. `{{ passage }}`. "
+    "Default: docs/verdicts.md.",
 )
 """The key `cluster` of a provider's task, whether its answers are generated or ranked."""
 
@@ -47,7 +47,7 @@ class _ByName(Settings):
     """Keys that decide what a model is asked; their order is part of the fingerprint."""
 
     provider: ProviderName = Field(description="`lighteval` or `lm_eval`.")
-    task: Text = Field(description="The provider's name of a task or group (suite) of tasks.")
+    task: Text = Field(description="The provider's name of a task or group of tasks.")
     num_fewshot: Shots | None = Field(None, description="Solved examples; else the provider's.")
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
@@ -75,8 +75,8 @@ class ProviderTask(_ByName, ChatSettings):
         "limit",
     )
 
-    chat: Boolean = Field(False, description="Whether the chat template is put around a prompt.")
-    system: Text | None = Field(None, description="System's turn of a chat, where there is none.")
+    chat: Boolean = Field(False, description="Whether it is put into the chat template.")
+    system: Text | None = Field(None, description="System's turn, where there is none.")
     stop: tuple[Text, ...] | None = Field(None, description="Stop strings; else the provider's.")
     max_new_tokens: Tokens | None = Field(None, description="Most tokens of a completion.")
     sampling: Sampling | None = Field(None, description="How tokens are drawn; else greedily.")
@@ -84,7 +84,7 @@ class ProviderTask(_ByName, ChatSettings):
     metrics: tuple[Text, ...] = Field((), description="Metrics by the provider's names; else all.")
     primary: Text | None = Field(None, description="Metric of objectives; else the first.")
     answer_after: Text | None = ANSWER_AFTER
-    limit: Count = Field(12_000, description="Maximum number of prompts, for each task of a group.")
+    limit: Count = Field(12_000, description="Maximum number of prompts, per task.")
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class ProviderChoices(_ByName):
 
     kind: TaskKind = Field("ranked", description="`gold`: only the right answer is scored.")
     primary: Normalization | None = Field(None, description="Of the accuracy; else `raw`.")
-    limit: Count = Field(12_000, description="Maximum number of items, for each task of a group.")
+    limit: Count = Field(12_000, description="Maximum number of items, per task.")
     cluster: Text | None = CLUSTER
 
 

@@ -15,20 +15,20 @@ THIS_RUN = "this run"
 
 
 class OtherRun(Settings):
-    """A run of the same suites, scored elsewhere; nothing of it is scored or written here."""
+    """A run of the same suites, scored elsewhere."""
 
     path: ExpandedPath = Field(description="Its configuration, its results, or those of a stage.")
     by: By = Field("steps", description="`tokens`: match checkpoints by training tokens.")
 
 
 class PublishedScores(Settings):
-    """Scores of a model as somebody published them: a line in curves, which is paired with nothing."""
+    """Scores of a model as somebody published them."""
 
     source: Text = Field(description="Where they stand: an address, or a paper with its table.")
     tier: TierName = Field("tier3", description="Tier of the items.")
     metric: str | None = Field(None, description="Metric, if not the tier's headline.")
     scores: dict[Label, Annotated[float, Field(ge=-1e6, le=1e6)]] = Field(
-        min_length=1, description="Value of each item, as files have it: a fraction for accuracies."
+        min_length=1, description="Value of each item: a fraction for accuracies."
     )
 
     @model_validator(mode="after")

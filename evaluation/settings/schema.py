@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ Schema = Mapping[str, Any]
 
 def keys_page() -> str:
     """Return the page: objects with a list of their keys; then checks and verifiers, a line each."""
-    parts = [_HEAD]
+    parts, first = [_HEAD], dict[str, str]()
     for title, model in (("config.yaml", Config), ("task_suites/*.yaml", Suite)):
         schema = model.model_json_schema()
         known = {n: d for n, d in schema.pop("$defs").items() if "properties" in d}
@@ -38,13 +39,26 @@ def keys_page() -> str:
         objects = {title: schema, **{name: known[name] for name in known if name not in kinds}}
         for name, definition in objects.items():
             about = definition.get("description", "") if name != title else ""
-            keys = "\n".join(f"- {line}" for line in _keys(definition, objects))
+            lines = _keys(definition, objects)
+            lines = lines if name == title else _once(lines, name, first)
+            keys = "\n".join(f"- {line}" for line in lines)
             mark = "##" if name == title else "###"
             parts.append(f"{mark} {name}\n\n{about}\n\n{keys}\n".replace("\n\n\n\n", "\n\n"))
         if kinds:
             lines = [f"- {kind} {' '.join(_keys(known[name], ()))}" for name, kind in kinds.items()]
             parts.append("### Checks and verifiers\n\n" + "\n".join(map(str.rstrip, lines)) + "\n")
     return "\n".join(parts)
+
+
+def _once(lines: list[str], name: str, first: dict[str, str]) -> list[str]:
+    """Return the lines that no earlier object has, then a line for each such object with their keys."""
+    repeated = defaultdict[str, list[str]](list)
+    for line in lines:
+        if (owner := first.setdefault(line, name)) != name:
+            repeated[owner].append(line.split(" ")[0])
+    return [line for line in lines if first[line] == name] + [
+        f"{', '.join(keys)}: as in [{owner}](#{owner.lower()})" for owner, keys in repeated.items()
+    ]
 
 
 def _kind(definition: Schema) -> str | None:

@@ -36,13 +36,9 @@ class Source(Settings):
     revision: Text | None = Field(None, description="Commit or branch of the dataset on the hub.")
     data_files: tuple[Text, ...] = Field((), description="Files inside the dataset's repository.")
     files: tuple[ExpandedPath, ...] = Field(
-        (),
-        description="Local Parquet, JSONL or text files, in place of a dataset: beside the configuration, "
-        "or else in the working folder.",
+        (), description="Local Parquet, JSONL or text files, in place of a dataset."
     )
-    streaming: Boolean = Field(
-        False, description="Read rows as they are needed, in place of a download."
-    )
+    streaming: Boolean = Field(False, description="Read rows as needed, without a download.")
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -60,7 +56,7 @@ class Slice(Source):
 
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"attention"}
 
-    text: Text = Field("text", description="Field that is the text, or a template over fields.")
+    text: Text = Field("text", description="Field, or a template over fields.")
     tokens: Count = Field(5_000_000, description="Tokens to keep (whole blocks).")
     skip_documents: Integer = Field(0, ge=0, le=10**12, description="Documents to skip first.")
     attention: Attention | None = Field(None, description="If not the suite's.")
@@ -75,24 +71,19 @@ class Task(Source):
 
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"primary"}
 
-    configs: tuple[Text, ...] = Field((), description="Several read as one task: MMLU's subjects.")
+    configs: tuple[Text, ...] = Field((), description="Several as one task: MMLU's subjects.")
     let: dict[str, Text] = Field({}, description="Expressions for the templates, in order.")
-    choices: Text | None = Field(
-        None,
-        description="Expression: the list of candidate answers. Without it, `continuation` is the right "
-        "answer, and only its bits per byte are measured.",
-    )
+    choices: Text | None = Field(None, description="Expression: the list of candidate answers.")
     gold: Text | None = Field(None, description="Expression: index of the right one of `choices`.")
     context: str = Field(
-        description='Template over the row\'s fields (`row["…"]` for any name); `choice` and `index` are '
-        "those of the candidate."
+        description='Template over the row\'s fields (`row["…"]` for any name), `choice` and `index`.'
     )
     continuation: Text = Field(" {{ choice }}", description="Template of what is scored.")
     cluster: Text | None = Field(None, description="Template of a sampled group, e.g. a passage.")
     stratum: Text | None = Field(None, description="Template of a fixed group, e.g. a subject.")
     unconditional_context: str | None = Field(None, description="What `pmi` subtracts: `Answer:`.")
     primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
-    limit: Count = Field(12_000, description="Most items, distributed evenly over `configs`.")
+    limit: Count = Field(12_000, description="Most items, evenly over `configs`.")
     num_fewshot: Shots = Field(0, description="Solved examples before a question.")
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")
     fewshot_seed: Seed | None = Field(None, description="Seed to draw them; if none, the first.")

@@ -28,7 +28,7 @@ class Bridge(Settings):
     """The baseline checkpoint that a stage is compared with."""
 
     stage: Text | None = Field(None, description="Stage it belongs to.")
-    step: Step | None = Field(None, description="Step of that stage; its last one if not given.")
+    step: Step | None = Field(None, description="Its step; else its last one.")
     path: ExpandedPath | None = Field(None, description="Checkpoint folder, in place of a stage.")
 
     @model_validator(mode="after")
@@ -49,15 +49,15 @@ class Stage(Settings):
 
     given: Checkpoints = Field(
         alias="checkpoints",
-        description="Folder that holds one folder per step (`1000`, `step_1000`, `iter_0001000`, "
-        "`checkpoint-1000` …); or a list of `{path, step, name}` from anywhere.",
+        description="Folder with a folder per step (`1000`, `step_1000`, `iter_0001000`, "
+        "`checkpoint-1000` …), or a list of `{path, step, name}`.",
     )
     steps: Steps = Field(description="List of steps, `all`, or `{every: N}` (found on disk).")
     open_ended: Boolean = Field(False, description="Set by a run: `steps` are those found so far.")
     suites: Annotated[tuple[Label, ...], AfterValidator(distinct)] = Field(
         min_length=1, description="Suites, by file name."
     )
-    bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
+    bridge: Bridge | None = Field(None, description="Checkpoint to compare with.")
     objective: tuple[Objective, ...] = Field((), description="What to improve or keep.")
     results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
     tokenizer: Tokenizer | None = Field(None, description="If not the top level's.")

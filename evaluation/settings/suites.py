@@ -37,16 +37,12 @@ class Probe(ChatSettings):
     """A prompt for an SFT model and the checks its answer must pass."""
 
     category: Label = Field(description="Heading it is reported under.")
-    messages: tuple[Message, ...] = Field(min_length=1, description="The conversation so far.")
+    messages: tuple[Message, ...] = Field(min_length=1, description="The conversation.")
     checks: tuple[Check, ...] = Field(min_length=1, description="What the answer must pass.")
     max_new_tokens: Tokens = Field(256, description="Maximum tokens of the answer.")
     stop: tuple[Text, ...] | None = Field(None, description="Stop strings; else the suite's.")
     answer_after: Text | None = Field(None, description="End mark of thinking; else the suite's.")
-    headline: Boolean = Field(
-        True,
-        description="Whether it counts for the rates over all prompts, or only for those of its category. "
-        "`false` is for answers whose meaning no check can verify.",
-    )
+    headline: Boolean = Field(True, description="Whether it counts for the rates over all prompts.")
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -93,21 +89,21 @@ class Suite(ChatSettings):
 
     extends: Label | None = Field(None, description="Suite whose items come first.")
     overrides: dict[Section, dict[str, dict[str, Any]]] = Field(
-        {}, description="New values for keys of items from `extends`, by section and name."
+        {}, description="New values for its items' keys, by section and name."
     )
     attention: Attention = Field("block", description="What a token of a block can attend to.")
     system: Text | None = Field(None, description="System's turn of chats that have none.")
     stop: tuple[Text, ...] = Field((), description="Stop strings of probes.")
     answer_after: Text | None = Field(
         None,
-        description="End mark of the model's thinking, such as `</think>`: checks of probes and verifiers "
-        "of chats read what follows the last one. Default for probes: the mark in the chat template.",
+        description="End mark of thinking, such as `</think>`: what follows the last one is checked and "
+        "verified. Default for probes: the chat template's mark.",
     )
-    slices: dict[Name, Slice] = Field({}, description="Tier2: texts by name.")
-    tasks: dict[Name, AnyTask] = Field({}, description="Tier3: tasks of ranked choices, by name.")
-    probes: dict[Label, Probe] = Field({}, description="Tier4: prompts by name.")
+    slices: dict[Name, Slice] = Field({}, description="Tier2: texts.")
+    tasks: dict[Name, AnyTask] = Field({}, description="Tier3: tasks of ranked choices.")
+    probes: dict[Label, Probe] = Field({}, description="Tier4: prompts.")
     generation_tasks: dict[Name, AnyGenerationTask] = Field(
-        {}, description="Tier5: tasks whose answers are generated and verified, by name."
+        {}, description="Tier5: tasks whose answers are verified."
     )
     groups: dict[Label, Group] = Field({}, description="Means over slices, tasks or groups.")
 
