@@ -22,8 +22,9 @@ def normal(package: str) -> str:
     return re.sub(r"[-_.]+", "-", package).lower()
 
 
-def test_each_package_stands_in_one_of_them() -> None:
-    runs, tools = pinned("locks/requirements.lock"), pinned("locks/dev.lock")
+@pytest.mark.parametrize("name", ["dev", "bench"])
+def test_each_package_stands_in_one_of_them(name: str) -> None:
+    runs, tools = pinned("locks/requirements.lock"), pinned(f"locks/{name}.lock")
     assert len(runs) > 80
     assert len(tools) > 20
     assert not runs.keys() & tools.keys()
