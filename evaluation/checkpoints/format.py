@@ -10,7 +10,8 @@ Nothing here imports torch.
 """
 
 import functools
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from evaluation.checkpoints.config_files import (
     read_table,
     read_text,
 )
-from evaluation.checkpoints.headers import TORCH_NAMES, Header, read_folder_headers
+from evaluation.checkpoints.headers import TORCH_NAMES, Header, TensorEntry, read_folder_headers
 from evaluation.checkpoints.huggingface_config import check_rope, end_tokens, text_config
 from evaluation.checkpoints.nanotron_classes.base import NanotronModel
 from evaluation.checkpoints.shards import Parameter, read_parameters
@@ -67,6 +68,17 @@ class Checkpoint:
     def weights(self) -> list[Path]:
         """Its weight files, sorted."""
         return sorted(header.path for header in self.headers)
+
+    @property
+    def tensors(self) -> Sequence[Parameter | TensorEntry]:
+        """Its tensors, each whole; those that are tied once."""
+        stored = [entry for header in self.headers for entry in header.tensors.values()]
+        return [*self.parameters.values()] or stored
+
+    @property
+    def parameter_count(self) -> int:
+        """Number of its weights."""
+        return sum(math.prod(tensor.shape) for tensor in self.tensors)
 
     @property
     def tokenizer_name(self) -> str | None:

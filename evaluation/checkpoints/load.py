@@ -16,7 +16,7 @@ from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.nanotron_classes.base import NanotronModel
 from evaluation.checkpoints.pretrained import exceeds_memory, load_pretrained
 from evaluation.checkpoints.weights import load_weights
-from evaluation.errors import UnsupportedCheckpoint
+from evaluation.errors import NotEnoughMemory, UnsupportedCheckpoint
 from evaluation.processes import is_out_of_memory
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def load_model(
         ScoringError: It exceeds the memory.
     """
     dtype = dtype or getattr(torch, checkpoint.dtype)
+    if torch.device(device).type == "cuda":
+        _check_memory(checkpoint, dtype, torch.cuda.mem_get_info(device)[1])
     if checkpoint.kind == "huggingface":
         check_complete(checkpoint)
         model = load_pretrained(checkpoint, dtype)
@@ -49,6 +51,15 @@ def load_model(
     else:
         model = _load_nanotron(checkpoint, dtype, torch.device(device))
     return model.requires_grad_(False).to(device).eval()
+
+
+def _check_memory(checkpoint: Checkpoint, dtype: torch.dtype, memory: int) -> None:
+    """Raise NotEnoughMemory for a model whose weights alone are more than a GPU's memory, in bytes."""
+    needed, name = checkpoint.parameter_count * dtype.itemsize, str(dtype).removeprefix("torch.")
+    if needed > memory:
+        raise NotEnoughMemory(
+            f"its weights need {needed / 1e9:,.1f} GB in {name}, and the GPU has {memory / 1e9:,.1f} GB"
+        )
 
 
 def _load_nanotron(

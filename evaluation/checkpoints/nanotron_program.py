@@ -3,8 +3,7 @@
     request.json, ids.safetensors  ->  python -m evaluation.checkpoints.nanotron_program FOLDER
                                    ->  logits.safetensors
 
-`verify` runs this program. It imports nothing from this project. Nanotron needs a GPU and flash-attn, and
-computes in bfloat16, as its attention takes nothing wider.
+`verify` runs this program. It imports nothing from this project.
 """
 
 import dataclasses

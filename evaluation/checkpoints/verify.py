@@ -16,7 +16,7 @@ from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import read_header
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import CheckpointError, NonFiniteError, ScoringError, one_line
+from evaluation.errors import CheckpointError, NonFiniteError, ScoringError
 from evaluation.files import write_json
 from evaluation.processes import run_python
 
@@ -31,50 +31,42 @@ _ROWS, _LENGTH = 4, 256
 _SECONDS = 1800
 
 
-def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]:
-    """Return ||ours - theirs|| / ||theirs|| of logits, ours in float32, for each kind in a reference.
+def relative_error(checkpoint: Checkpoint, reference: Path) -> float:
+    """Return ||ours - theirs|| / ||theirs|| of a reference's logits, ours in float32.
 
-    It is a safetensors file with `input_ids` (B, T) and `logits` or `logits_causal` (B, T, V), of which V
-    may lack the rows that pad the vocabulary. `logits_causal` takes each row as one document, and so does
-    `logits` but for a model that masks documents, which `position_ids` (B, T) count from 0.
+    It is a safetensors file with `input_ids` (B, T) and `logits` (B, T, V), of which V may lack the rows
+    that pad the vocabulary. With `position_ids` (B, T) a document begins at each 0, for a model that masks
+    documents; without, each row is one document.
 
     Raises CheckpointError if it does not fit, NonFiniteError for logits that are NaN or infinite.
     """
     read_header(reference)
     tensors, rows = load_file(reference), checkpoint.vocab_size
-    ids = tensors.get("input_ids", torch.empty(0))
-    kinds = [key for key in ("logits", "logits_causal") if key in tensors]
-    shapes = {tensors[name].shape[:2] for name in {*kinds, "position_ids"} & tensors.keys()}
-    fits = kinds and ids.numel() and not ids.is_floating_point() and shapes == {ids.shape}
-    if not (fits and 0 <= int(ids.min()) <= int(ids.max()) < rows) or any(
-        not 0 < tensors[kind].shape[-1] <= rows for kind in kinds
-    ):
+    ids, theirs = (tensors.get(name, torch.empty(0)) for name in ("input_ids", "logits"))
+    positions = tensors.get("position_ids", ids)
+    fits = ids.ndim == 2 and ids.numel() and not ids.is_floating_point()
+    fits = fits and ids.shape == theirs.shape[:2] == positions.shape
+    if not fits or ids.min() < 0 or ids.max() >= rows or not 0 < theirs.shape[-1] <= rows:
         raise CheckpointError(
-            f"{reference}: expected `input_ids` (B, T) below {rows}, with `logits` or `logits_causal` (B, T, "
-            f"V) and `position_ids` (B, T); store the logits of {checkpoint.path} for ids of its tokenizer"
+            f"{reference}: expected `input_ids` (B, T) below {rows}, with `logits` (B, T, V) and maybe "
+            f"`position_ids` (B, T); store the logits of {checkpoint.path} for ids of its tokenizer"
         )
     model = load_model(checkpoint, dtype=torch.float32)
     masks = checkpoint.kind == "huggingface" or checkpoint.architecture.heeds_documents
-    positions = tensors.get("position_ids") if masks else None
-    errors = dict[str, float]()
-    for kind in kinds:
-        theirs = tensors[kind].double()
-        ours = torch.empty_like(theirs)
-        for row, tokens in enumerate(ids.long()):
-            place = {}
-            if positions is not None and kind == "logits":
-                place = {"position_ids": positions[row][None]}
-            with torch.inference_mode():
-                logits = model(tokens[None], use_cache=False, **place).logits
-            ours[row] = logits[0, :, : theirs.shape[-1]]
-        errors[kind] = float((ours - theirs).norm() / theirs.norm())
-        if not ours.isfinite().all() or not math.isfinite(errors[kind]):
-            raise NonFiniteError(f"{reference}: logits are NaN or infinite, or theirs are all zero")
-    return errors
+    ours = torch.empty_like(theirs, dtype=torch.float64)
+    for row, tokens in enumerate(ids.long()):
+        place = {"position_ids": positions[row][None]} if masks and positions is not ids else {}
+        with torch.inference_mode():
+            logits = model(tokens[None], use_cache=False, **place).logits
+        ours[row] = logits[0, :, : theirs.shape[-1]]
+    error = float((ours - theirs).norm() / theirs.double().norm())
+    if not math.isfinite(error):
+        raise NonFiniteError(f"{reference}: logits are NaN or infinite, or theirs are all zero")
+    return error
 
 
-def nanotron_errors(checkpoint: Checkpoint, python: Path) -> dict[str, float]:
-    """Return `relative_errors` against the logits of Nanotron's own code for random ids."""
+def nanotron_error(checkpoint: Checkpoint, python: Path) -> float:
+    """Return `relative_error` against the logits of Nanotron's own code for random ids."""
     check_complete(checkpoint)
     if checkpoint.kind != "nanotron":
         raise CheckpointError(
@@ -82,7 +74,7 @@ def nanotron_errors(checkpoint: Checkpoint, python: Path) -> dict[str, float]:
         )
     with tempfile.TemporaryDirectory(prefix="nanotron-") as name:
         write_request(checkpoint, Path(name))
-        return relative_errors(checkpoint, run_nanotron(python, Path(name)))
+        return relative_error(checkpoint, run_nanotron(python, Path(name)))
 
 
 def write_request(checkpoint: Checkpoint, folder: Path) -> None:
@@ -107,13 +99,10 @@ def write_request(checkpoint: Checkpoint, folder: Path) -> None:
 def run_nanotron(python: Path, folder: Path) -> Path:
     """Run Nanotron's program; return its logits, or raise ScoringError."""
     output, module = folder / "logits.safetensors", "evaluation.checkpoints.nanotron_program"
-    try:
-        told = str(run_python(python, module, (str(folder),), folder, {}, _SECONDS))
-    except OSError as error:
-        told = one_line(error)
+    ended = run_python(python, module, (str(folder),), folder, {}, _SECONDS)
     if not output.is_file():
         raise ScoringError(
-            f"--against nanotron: {python} wrote no logits: it {told}; by --python name the Python of an "
+            f"--against nanotron: {python} wrote no logits: it {ended}; by --python name the Python of an "
             "environment that has Nanotron, on a node with a GPU"
         )
     return output

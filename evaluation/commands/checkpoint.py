@@ -45,7 +45,7 @@ def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
     add_use_mup(command)
     logits = command.add_mutually_exclusive_group(required=True)
     logits.add_argument(
-        "--reference", type=a_path, help="safetensors file: input_ids, logits[, position_ids, …]"
+        "--reference", type=a_path, help="safetensors file: input_ids, logits[, position_ids]"
     )
     logits.add_argument(
         "--against", choices=("nanotron",), help="run Nanotron's code on it, which needs a GPU"
@@ -87,7 +87,7 @@ def _inspect(options: argparse.Namespace) -> int:
 def _verify(options: argparse.Namespace) -> int:
     """Compare logits with stored or Nanotron's logits; return 1 if they differ beyond the tolerance."""
     from evaluation.checkpoints.format import open_checkpoint
-    from evaluation.checkpoints.verify import NANOTRON_TOLERANCE, nanotron_errors, relative_errors
+    from evaluation.checkpoints.verify import NANOTRON_TOLERANCE, nanotron_error, relative_error
 
     tolerance = options.tolerance
     if tolerance is None:
@@ -97,9 +97,9 @@ def _verify(options: argparse.Namespace) -> int:
     checkpoint = open_checkpoint(options.checkpoint, use_mup=options.use_mup)
     if options.against:
         python = Path(os.path.abspath(options.python or sys.executable))
-        error = max(nanotron_errors(checkpoint, python).values())
+        error = nanotron_error(checkpoint, python)
     else:
-        error = max(relative_errors(checkpoint, options.reference).values())
+        error = relative_error(checkpoint, options.reference)
     verdict = "within" if error <= tolerance else "more than"
     print(f"relative L2 error: {error:.3e}, {verdict} the tolerance of {tolerance:g}")
     return 0 if error <= tolerance else 1

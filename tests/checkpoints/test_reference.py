@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.inspect import describe
 from evaluation.checkpoints.shards import read_parameters
-from evaluation.checkpoints.verify import relative_errors
-from tests.checkpoints.nanotron import Config, forward, llama, make_checkpoint, qwen2
+from evaluation.checkpoints.verify import relative_error
+from tests.checkpoints.nanotron import forward
 from tests.conftest import SHARED
 
 INDEX_PATH = SHARED / "fixtures" / "nanotron" / "INDEX.json"
@@ -19,11 +19,16 @@ INDEX = json.loads(INDEX_PATH.read_text()) if INDEX_PATH.is_file() else {}
 
 
 @pytest.mark.parametrize("name", sorted(INDEX))
-def test_logits_of_nanotron(shared: Path, name: str) -> None:
+def test_logits_of_nanotron(shared: Path, tmp_path: Path, name: str) -> None:
+    """Packed, and each row as one document; errors are relative to the reference."""
     checkpoint, known = open_checkpoint(shared / "fixtures" / "nanotron" / name), INDEX[name]
-    errors = relative_errors(checkpoint, checkpoint.path / "reference_logits.safetensors")
-    assert errors.keys() == {"logits", "logits_causal"} & set(known["reference_keys"])
-    assert max(errors.values()) < 1e-5
+    stored = checkpoint.path / "reference_logits.safetensors"
+    assert relative_error(checkpoint, stored) < 1e-5
+    tensors, path = load_file(stored), tmp_path / "reference.safetensors"
+    causal = tensors.get("logits_causal", tensors["logits"])
+    for factor, error in ((1, 0), (2, 0.5)):
+        save_file({"input_ids": tensors["input_ids"], "logits": factor * causal}, path)
+        assert relative_error(checkpoint, path) == pytest.approx(error, abs=1e-5)
     facts = describe(checkpoint)
     assert facts["model_class"] == known["hf_class_checked"]
     assert facts["files"] == known["weight_files"]
@@ -57,40 +62,3 @@ def test_own_forward_pass_agrees_with_nanotron(shared: Path, name: str) -> None:
     )
     expected = reference["logits"][1].double()
     assert float((logits - expected).norm() / expected.norm()) < 1e-5
-
-
-IDS = torch.tensor([[3, 17, 42, 5, 9, 59], [0, 1, 2, 3, 4, 5]])
-POSITIONS = torch.tensor([[0, 1, 2, 0, 0, 1], [0, 1, 2, 3, 4, 5]])
-
-
-def reference(folder: Path, config: Config, rows: int = 60) -> Path:
-    """Write a checkpoint, and right logits of the first rows of its vocabulary for two rows of ids."""
-    tensors = make_checkpoint(folder / "1", config, tp=2)
-    heeded = POSITIONS if "is_qwen2_config" in config else [None, None]
-    ids = IDS % rows
-    content = {
-        "input_ids": ids,
-        "position_ids": POSITIONS,
-        "logits": torch.stack(
-            [forward(tensors, config, *row) for row in zip(ids, heeded, strict=True)]
-        ),
-        "logits_causal": torch.stack([forward(tensors, config, row) for row in ids]),
-    }
-    path = folder / "reference.safetensors"
-    save_file({name: one[..., :rows].contiguous() for name, one in content.items()}, path)
-    return path
-
-
-@pytest.mark.parametrize(("config", "rows"), [(qwen2(), 60), (qwen2(), 50), (llama(), 60)])
-def test_packed_and_causal(tmp_path: Path, config: Config, rows: int) -> None:
-    """With and without the rows that pad the vocabulary; Llama ignores documents."""
-    path = reference(tmp_path, config, rows)
-    checkpoint = open_checkpoint(tmp_path / "1")
-    errors = relative_errors(checkpoint, path)
-    assert errors.keys() == {"logits", "logits_causal"}
-    assert max(errors.values()) < 1e-5
-    content = load_file(path)
-    content["logits"] = content["logits"] * 2
-    save_file(content, path)
-    error = relative_errors(checkpoint, path)["logits"]
-    assert error == pytest.approx(0.5, abs=1e-5)  # of the reference

@@ -113,6 +113,19 @@ def test_a_pass_is_halved_until_nothing_is_left_to_halve(monkeypatch: pytest.Mon
     assert one.row_tokens == 256
 
 
+def test_a_model_that_no_gpu_holds_is_refused_with_what_it_needs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (0, 80 * 10**9))
+    monkeypatch.setattr(Checkpoint, "parameter_count", 70 * 10**9)
+    one = EngineBackend(
+        Scoring(device="cpu"), step_subject(world.plans["stage2"], 5).open(), lambda: None
+    )
+    one.device, one.dtype = "cuda", "bfloat16"
+    with pytest.raises(NotEnoughMemory, match=r"5: .* 140\.0 GB in bfloat16, .* 80\.0 GB"):
+        _ = one.model
+
+
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't")])
 def test_too_little_memory_is_not_the_checkpoints_fault(
     world: World, monkeypatch: pytest.MonkeyPatch, error: Exception

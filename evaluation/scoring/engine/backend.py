@@ -84,7 +84,7 @@ class EngineBackend:
                 )
         except NotEnoughMemory as error:
             raise NotEnoughMemory(
-                f"{self._checkpoint.path}: its weights do not fit one GPU in {self.dtype}: {error}; {_REMEDY}"
+                f"{self._checkpoint.path}: it does not fit one GPU: {error}; {_REMEDY}"
             ) from None
         self._loaded()
         log.info("loaded %s in %.1f s", self._checkpoint.path, time.perf_counter() - start)

@@ -39,7 +39,7 @@ SAMPLES = 8
 
 def tasks() -> dict[str, Any]:
     """The demo's sums: greedy and sampled after solved ones, where a line break ends them; and as a chat."""
-    given = yaml.safe_load((ROOT / "demo/demo_verified.yaml").read_text())
+    given = yaml.safe_load((ROOT / "demo/suites/chat.yaml").read_text())
     sums: dict[str, Any] = given["generation_tasks"]["sums"]
     sums["files"] = [str(ROOT / file) for file in sums["files"]]
     drawn = {**sums, "sampling": {"temperature": 0.8, "n": SAMPLES, "seed": 3}}
