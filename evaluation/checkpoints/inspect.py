@@ -53,6 +53,6 @@ def trained_context(checkpoint: Checkpoint) -> dict[str, Any]:
         given = config.get("rope_parameters") or config.get("rope_scaling")
         rope = {"rope_theta": config.get("rope_theta"), **(given if isinstance(given, dict) else {})}
     named = {key: value for key, value in rope.items() if value not in (None, "default")}
-    numbers = {key: f"{one:.12g}" for key, one in named.items() if isinstance(one, int | float)}
+    numbers = {key: f"{one:,.12g}" for key, one in named.items() if isinstance(one, int | float)}
     words = ", ".join(f"{key} {value}" for key, value in sorted({**named, **numbers}.items()))
     return dict(zip(TRAINED, (checkpoint.sequence_length, words or None), strict=True))

@@ -72,7 +72,11 @@ ALL = Share(1, 1)
 
 
 def score_lacking(job: Job, items: Sequence[ScoredItem], share: Share) -> None:
-    """Score and store the rows that items lack, those of one scorer together; log what it cost."""
+    """Score and store the rows that items lack, those of one scorer together; log what it cost.
+
+    Tiers are in their order. Blocks of Tier2 fill the window, and of Tier3 the longest questions are first,
+    so that memory which does not suffice runs out at the beginning.
+    """
     wanted: dict[Scorer, dict[ScoredItem, list[str]]] = {}
     for item in items:
         if keys := [key for key in item.rows.lacking(item.keys) if share.has(key)]:

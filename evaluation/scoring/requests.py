@@ -130,11 +130,8 @@ def _request(row: RequestRow, tokenizer: LoadedTokenizer | None, name: str) -> R
 
 
 def _tokenizer(name: str | None, checkpoint: Checkpoint) -> LoadedTokenizer:
+    """Load a tokenizer by name; by default the one of the training, or that in the checkpoint's folder."""
     training = checkpoint.training
     revision = training.tokenizer_revision if training and not name else None
-    if name is None and checkpoint.kind == "huggingface":
-        name = str(checkpoint.path)
-    name = name or checkpoint.tokenizer_name
-    if name is None:
-        raise ScoringError(f"{checkpoint.path} names no tokenizer; give one (--tokenizer)")
+    name = name or checkpoint.tokenizer_name or str(checkpoint.path)
     return load_tokenizer(name, use_fast=True, revision=revision)

@@ -90,16 +90,6 @@ def test_a_window_is_as_wide_as_in_training(
     assert ("is read as 4 tokens" in caplog.text) == is_noted
 
 
-def test_old_configuration_and_bad_names(tmp_path: Path) -> None:
-    """As of 2023, without the keys of RoPE."""
-    config = {key: value for key, value in llama().items() if "rope" not in key}
-    tensors = make_checkpoint(tmp_path / "7", config, tp=2)
-    for path in list(tmp_path.rglob("model_weight_pp*.safetensors")):
-        label = path.name.removeprefix("model_weight")
-        path.rename(path.with_name(f"model_model_weight.safetensors{label}"))
-    check_logits(tmp_path / "7", tensors, config)
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("config", [qwen2(attention_bias=True), qwen2(moe_config=moe())])
 def test_half_precision_is_read_exactly(tmp_path: Path, config: Config, dtype: torch.dtype) -> None:

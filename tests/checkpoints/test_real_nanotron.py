@@ -23,6 +23,7 @@ STAND_INS = Path(__file__).parent / "nanotron_stand_ins"
 TOLERANCE = 1e-5
 """Relative L2 error: ten times what rounding in float32 causes."""
 FIXTURES = (
+    "llama_mup_tp1",
     "llama_tied_tp2",
     "llama_rope_interleaved_tp2",
     "qwen2_tp1",

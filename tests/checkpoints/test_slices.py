@@ -106,17 +106,11 @@ def test_random_shards_merge_to_the_whole(
     assert torch.equal(results["v"], whole[-head:])
 
 
-def test_expert_parallel_shards(tmp_path: Path) -> None:
-    """They merge where they say their place, and are refused by name where they do not."""
-    whole = torch.arange(24.0).view(4, 6)
+def test_expert_parallel_shards_without_a_place_are_refused_by_name(tmp_path: Path) -> None:
     boxes: list[Slices] = [((0, 2), (0, 6)), ((2, 4), (0, 6))]
-    write_shards(tmp_path, whole, boxes, [0, 1], 2, "tp-rank-0-of-1_exp-rank-{}-of-{}")
-    parameter = read_parameters(tmp_path)["model.x.weight"]
-    result = torch.nn.Parameter(torch.full((4, 6), torch.nan), False)
-    source = TensorSource((4, 6), (Target("t", 0, 4),))
-    load_weights([(shard, source) for shard in parameter.shards], {"t": result})
-    assert torch.equal(result, whole)
-
+    label = "tp-rank-0-of-1_exp-rank-{}-of-{}"
+    write_shards(tmp_path, torch.zeros(4, 6), boxes, [0, 1], 2, label)
+    assert read_parameters(tmp_path)["model.x.weight"].shape == (4, 6)
     for path in tmp_path.rglob("*.safetensors"):
         save_file({"data": torch.zeros(2, 6)}, path)
     with pytest.raises(UnsupportedCheckpoint, match="exp-rank-0-of-2"):

@@ -70,12 +70,3 @@ def test_candidates_are_scored_after_their_own_contexts():
     assert [row["truncated"] for row in rows] == [0, 0]
     summary = summarize_choices(table, "per_char")
     assert summary["accuracy"] == sum(by_hand) / 2
-
-
-def test_without_unconditional_candidates_there_is_no_pmi():
-    item = item_of(0, [(1, 2)], [(3,), (4,)])
-    bare = item.model_copy(update={"cluster": None, "gold": 0, "unconditional": None})
-    _, table = score(bare)
-    assert table["unconditional"].null_count == 2
-    assert table["cluster"].null_count == 2
-    assert "pmi" not in summarize_choices(table, "raw")["metrics"]

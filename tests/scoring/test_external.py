@@ -80,12 +80,7 @@ def only_tier_files(_: World, folder: Path) -> None:
     assert all(path.is_file() and not path.is_symlink() for path in folder.glob("tier*"))
 
 
-PROGRAMS: dict[str, list[Any]] = table("scoring/programs") | {
-    "a tier file that may not be read": [
-        "write(); os.chmod(file, 0)",
-        None if os.geteuid() == 0 else "tier2_ppl.json",
-    ]
-}
+PROGRAMS: dict[str, list[Any]] = table("scoring/programs")
 PROGRAM = (
     HONEST
     + """

@@ -72,7 +72,10 @@ def world(tmp_path: Path) -> World:
 EVERY = {(name, key) for name, keys in KEYS.items() for key in keys}
 
 
-def test_a_job_killed_at_ten_moments_scores_again_only_the_part_in_flight(world: World) -> None:
+def test_a_job_killed_at_ten_moments_scores_again_only_the_part_in_flight(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The last one says what its rows cost."""
     dice, again = random.Random(3), 0
     for _ in range(10):
         before = world.stored()
@@ -80,7 +83,10 @@ def test_a_job_killed_at_ten_moments_scores_again_only_the_part_in_flight(world:
             world.job(moments=dice.randrange(5))
         assert before <= world.stored()
         again += world.in_flight
-    world.job()
+    left = len(EVERY) - world.stored().total()
+    with caplog.at_level("INFO"):
+        world.job()
+    assert f"scored {left} rows: " in caplog.messages[-1]
     assert world.stored() == Counter(EVERY)
     assert world.scored.keys() == EVERY
     assert world.scored.total() - len(EVERY) <= again

@@ -35,20 +35,15 @@ def ask(command: Command, requests: Path, checkpoint: Path) -> Ask:
     return run
 
 
-def assert_answered(path: Path) -> None:
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
+def test_requests_from_a_pipe(requests: Path, checkpoint: Path) -> None:
+    program = f"{shlex.join(python_words())} -m evaluation loglikelihood {checkpoint}"
+    line = f"gzip -c in.jsonl | zcat | {program} --requests /dev/stdin --output out.jsonl"
+    done = run_shell(line, requests.parent)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (requests.parent / "out.jsonl").read_text().splitlines()]
     assert [{key: row[key] for key in ROWS[0]} for row in rows] == ROWS
     assert all(row["logprob"] < 0 for row in rows)
-
-
-def test_requests_from_a_pipe(requests: Path, checkpoint: Path) -> None:
-    for source in ("cat in.jsonl", "gzip -c in.jsonl | zcat"):
-        program = f"{shlex.join(python_words())} -m evaluation loglikelihood {checkpoint}"
-        line = f"{source} | {program} --requests /dev/stdin --output out.jsonl"
-        done = run_shell(line, requests.parent)
-        assert done.returncode == 0, done.stderr
-        assert_answered(requests.parent / "out.jsonl")
-        assert "3 rows written to" in done.stdout
+    assert "3 rows written to" in done.stdout
 
 
 OUTPUTS: dict[str, tuple[Callable[[Path], Path], str]] = {
