@@ -52,13 +52,16 @@ def folders(config: Config) -> dict[int, str]:
     return {step: str(plan.checkpoint(step)) for step in stage_steps(plan)}
 
 
-def test_all_finds_steps_by_any_name(tmp_path: Path) -> None:
+def test_all_finds_steps_by_any_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What looks like a checkpoint and is no step is named."""
     names = ("step10", "run_step20", "iter_0000030", "checkpoint-500", "40")
     for name in names:
         checkpoint(tmp_path / name)
-    checkpoint(tmp_path / "notes")
+    for name in ("4000_old", "stage1-step1000-tokens5B"):
+        checkpoint(tmp_path / name)
     (tmp_path / "step_70").mkdir()  # not yet written
     found = folders(config_of(str(tmp_path)))
+    assert "4000_old, stage1-step1000-tokens5B; rename them" in caplog.text
     assert {step: Path(path).name for step, path in found.items()} == {
         10: "step10",
         20: "run_step20",
