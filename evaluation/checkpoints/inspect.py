@@ -43,16 +43,15 @@ def trained_context(checkpoint: Checkpoint) -> dict[str, Any]:
 
     They decide how a model treats distant positions; None if not recorded.
     """
-    rope: dict[str, Any]
+    config = text_config(checkpoint.model_config)
     if checkpoint.kind == "nanotron":
-        arch = checkpoint.architecture
-        kind = "linear" if arch.rope_factor else None
-        rope = {"rope_theta": arch.rope_theta, "rope_type": kind, "factor": arch.rope_factor}
-    else:
-        config = text_config(checkpoint.model_config)
-        given = config.get("rope_parameters") or config.get("rope_scaling")
-        rope = {"rope_theta": config.get("rope_theta"), **(given if isinstance(given, dict) else {})}
-    named = {key: value for key, value in rope.items() if value not in (None, "default")}
-    numbers = {key: f"{one:,.12g}" for key, one in named.items() if isinstance(one, int | float)}
-    words = ", ".join(f"{key} {value}" for key, value in sorted({**named, **numbers}.items()))
+        config = checkpoint.architecture.common_config()
+    given = config.get("rope_parameters") or config.get("rope_scaling")
+    rope = {"rope_theta": config.get("rope_theta")}
+    rope |= given if isinstance(given, dict) else {}
+    words = ", ".join(
+        f"{key} {one:,.12g}" if isinstance(one, int | float) else f"{key} {one}"
+        for key, one in sorted(rope.items())
+        if one not in (None, "default")
+    )
     return dict(zip(TRAINED, (checkpoint.sequence_length, words or None), strict=True))

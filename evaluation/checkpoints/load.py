@@ -43,7 +43,14 @@ def load_model(
     """
     dtype = dtype or getattr(torch, checkpoint.dtype)
     if torch.device(device).type == "cuda":
-        _check_memory(checkpoint, dtype, torch.cuda.mem_get_info(device)[1])
+        needed, memory = (
+            checkpoint.parameter_count * dtype.itemsize,
+            torch.cuda.mem_get_info(device)[1],
+        )
+        if needed > memory:
+            raise NotEnoughMemory(
+                f"its weights need {needed / 1e9:,.1f} GB in {dtype}, and the GPU has {memory / 1e9:,.1f} GB"
+            )
     if checkpoint.kind == "huggingface":
         check_complete(checkpoint)
         model = load_pretrained(checkpoint, dtype)
@@ -51,15 +58,6 @@ def load_model(
     else:
         model = _load_nanotron(checkpoint, dtype, torch.device(device))
     return model.requires_grad_(False).to(device).eval()
-
-
-def _check_memory(checkpoint: Checkpoint, dtype: torch.dtype, memory: int) -> None:
-    """Raise NotEnoughMemory for a model whose weights alone are more than a GPU's memory, in bytes."""
-    needed, name = checkpoint.parameter_count * dtype.itemsize, str(dtype).removeprefix("torch.")
-    if needed > memory:
-        raise NotEnoughMemory(
-            f"its weights need {needed / 1e9:,.1f} GB in {name}, and the GPU has {memory / 1e9:,.1f} GB"
-        )
 
 
 def _load_nanotron(

@@ -122,7 +122,7 @@ def test_a_model_that_no_gpu_holds_is_refused_with_what_it_needs(
         Scoring(device="cpu"), step_subject(world.plans["stage2"], 5).open(), lambda: None
     )
     one.device, one.dtype = "cuda", "bfloat16"
-    with pytest.raises(NotEnoughMemory, match=r"5: .* 140\.0 GB in bfloat16, .* 80\.0 GB"):
+    with pytest.raises(NotEnoughMemory, match=r"5: .* 140\.0 GB in torch.bfloat16, .* 80\.0 GB"):
         _ = one.model
 
 

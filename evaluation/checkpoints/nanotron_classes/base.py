@@ -137,11 +137,6 @@ class NanotronModel(BaseModel):
         return self.hidden_size // self.heads
 
     @property
-    def rope_factor(self) -> float | None:
-        """Number that divides positions, in a class that has it."""
-        return getattr(self, "rope_seq_len_interpolation_factor", None)
-
-    @property
     @abstractmethod
     def transformers_model(self) -> TransformersModel:
         """The model of transformers that computes the same."""
@@ -156,8 +151,8 @@ class NanotronModel(BaseModel):
         BOS, EOS and padding stay unset: those of a Nanotron configuration were typed by hand.
         """
         rope: dict[str, Any] = {"rope_type": "default", "rope_theta": self.rope_theta}
-        if self.rope_factor is not None:
-            rope |= {"rope_type": "linear", "factor": self.rope_factor}
+        if (factor := getattr(self, "rope_seq_len_interpolation_factor", None)) is not None:
+            rope |= {"rope_type": "linear", "factor": factor}
         return {
             "vocab_size": self.vocab_size,
             "hidden_size": self.hidden_size,
