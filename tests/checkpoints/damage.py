@@ -1,9 +1,7 @@
 """Ways to damage a checkpoint folder, as `damage.yaml` writes them down."""
 
 import json
-import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +23,8 @@ def qkv(folder: Path, rank: int = 0) -> Path:
     return shard_paths(folder, QKV)[rank]
 
 
-def metadata(folder: Path, **changes: str) -> None:
-    rewrite(qkv(folder), **changes)
-
-
 def slices(folder: Path, text: str) -> None:
-    metadata(folder, local_global_slices_pairs=text.replace("*", "|None,None,None"))
+    rewrite(qkv(folder), local_global_slices_pairs=text.replace("*", "|None,None,None"))
 
 
 def config(folder: Path, **changes: Any) -> None:
@@ -49,34 +43,6 @@ def training(folder: Path, without: str = "", **changes: Any) -> None:
     (folder / "config.yaml").write_text(yaml.safe_dump(kept))
 
 
-def text(folder: Path, name: str, content: str) -> None:
-    (folder / name).write_text(content)
-
-
-def in_place(path: Path, make: Callable[[Path], object]) -> None:
-    path.unlink()
-    make(path)
-
-
-def link(source: Path, target: Path) -> None:
-    source.symlink_to(target, target_is_directory=True)
-
-
-def foreign_parameter(folder: Path) -> None:
-    path = folder / "model/model/decoder/1/pp_block/attn/q_norm"
-    path.mkdir()
-    save_file({"data": torch.ones(8)}, path / "model_weight.safetensors")
-
-
-def layer_copy(folder: Path) -> None:
-    layers = folder / "model/model/decoder"
-    shutil.copytree(layers / "1", layers / "2")
-
-
-def renamed(path: Path, old: str, new: str) -> Path:
-    return path.with_name(path.name.replace(old, new))
-
-
 def index(folder: Path, places: Any) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
 
@@ -87,7 +53,14 @@ def tensors(folder: Path, changes: dict[str, torch.Tensor | None]) -> None:
     save_file({k: v for k, v in changed.items() if v is not None}, path, {"format": "pt"})
 
 
-NAMES = {**globals(), "os": os, "llama": llama, "moe": moe, "qwen2": qwen2, "rewrite": rewrite}
+NAMES = {
+    **globals(),
+    "shutil": shutil,
+    "llama": llama,
+    "moe": moe,
+    "qwen2": qwen2,
+    "rewrite": rewrite,
+}
 
 
 def damage(folder: Path, line: str) -> None:
