@@ -29,14 +29,6 @@ def rewrite(path: Path, after: int = 1) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + after))
 
 
-def replace(path: Path) -> None:
-    """By another file of the same size and time, as `cp -p` and `mv` do."""
-    other = path.with_name("other")
-    shutil.copy2(path, other)
-    rewrite(other, after=0)
-    other.rename(path)
-
-
 def shard(folder: Path) -> Path:
     return sorted(folder.rglob("*.safetensors"))[-1]
 
@@ -62,7 +54,6 @@ CHANGES: dict[str, tuple[bool, bool, Callable[[Path], object]]] = {
     "touched": (True, False, lambda f: shard(f).touch()),
     "copied": (True, False, copy),
     "a bit, all times kept": (True, True, lambda f: rewrite(shard(f), after=0)),
-    "another file of its time": (True, True, lambda f: replace(shard(f))),
     "a tensor": (True, True, lambda f: write_again(norm(f), torch.zeros(32))),
     "a configuration": (True, True, lambda f: write_text(f / "config.yaml",
         (f / "config.yaml").read_text() + "a: 1\n")),
