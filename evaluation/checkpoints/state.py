@@ -15,6 +15,7 @@ from evaluation.checkpoints.config_files import CONFIG_FILES
 State = tuple[str, ...]
 """Sorted digests, one a file: equal as long as no file is added, deleted or changed."""
 
+_READ = (*CONFIG_FILES, "generation_config.json")
 _WEIGHTS = (".safetensors", ".safetensors.index.json")
 
 _THREADS = 8
@@ -29,7 +30,7 @@ def checkpoint_state(folder: Path) -> State:
     """
     top = os.path.realpath(folder)
     inside = _below(os.path.realpath(os.path.join(top, "model")))
-    files = [p for p in _entries(top) if p.name in CONFIG_FILES or p.name.endswith(_WEIGHTS)]
+    files = [p for p in _entries(top) if p.name in _READ or p.name.endswith(_WEIGHTS)]
     files += [path for path in inside if path.name.endswith(_WEIGHTS)]
     return tuple(sorted(filter(None, map(_digest, files))))
 

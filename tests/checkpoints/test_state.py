@@ -51,6 +51,7 @@ def another_folder(folder: Path) -> None:
 CHANGES: dict[str, tuple[bool, bool, Callable[[Path], object]]] = {
     "an optimizer's state": (False, False, lambda f: write_text(f / "optimizer/a.safetensors", "1")),
     "a note": (False, False, lambda f: write_text(f / "README.md", "1")),
+    "ends of answers": (True, False, lambda f: write_text(f / "generation_config.json", "{}")),
     "touched": (True, False, lambda f: shard(f).touch()),
     "copied": (True, False, copy),
     "a bit, all times kept": (True, True, lambda f: rewrite(shard(f), after=0)),
