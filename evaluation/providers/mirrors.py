@@ -1,4 +1,4 @@
-"""The files of a dataset's split in a local mirror: those that `datasets` would take, or a refusal.
+"""The files of a dataset's split in a local mirror: those that define it, or a refusal that names files.
 
 A mirror is one file, a folder of `save_to_disk`, or a folder laid out like a repository of the hub:
 
@@ -22,11 +22,9 @@ SUFFIXES = (
 )
 """Endings of the files that are read."""
 
-_PART = re.compile(r"[-._](\d+)-of-(\d+)$")
-_SHARD = re.compile(r"-\d{5}-of-\d{5}$")
-"""A file of this name defines a split exactly, on the hub as here."""
-
-_SPLITS = ("train", "validation", "valid", "val", "dev", "test")
+_PART = re.compile(r"[-._](\d+)-of-(\d+)(-[0-9a-f]{16})?$")
+"""The number of a part, behind which `datasets` used to put a hash."""
+_SPLITS = "train|valid|validation|val|dev|test"
 
 
 def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
@@ -54,18 +52,20 @@ def split_files(
     """
     if root.is_file():
         return [root]
-    if patterns:
-        return _by_patterns(root, dataset, patterns)
     places = _places(root, config)
-    for folder in places:
-        if files := _files_of(folder, split):
-            check_parts(files)
-            return files
+    found = [_data_files(root, pattern.lstrip("/")) for pattern in patterns]
+    files = [file for part in found for file in part] if all(found) else []
+    if not patterns:
+        files = next(filter(None, (_files_of(place, split) for place in places)), [])
+    if files:
+        check_parts(files, may_lack=bool(patterns))
+        return files
+    place = places[0] if config and places[0].is_dir() and not patterns else root
     wanted = f"split {split!r}" + (f" of configuration {config!r}" if config else "")
-    place = places[0] if config and places[0].is_dir() else root
     raise SourceError(
-        f"dataset {dataset}: its mirror {place} has no {wanted}; {_what_is_there(place)}; "
-        f"put it at {places[0] / f'{split}.parquet'}, or name one that is there"
+        f"dataset {dataset}: its mirror {place} has no {f'data_files {patterns}' if patterns else wanted}; "
+        f"{_what_is_there(place)}; put it at {places[0] / f'{split}.parquet'}, or name the files that are "
+        "it (`data_files`)"
     )
 
 
@@ -90,39 +90,21 @@ def check_parts(files: Iterable[Path], *, may_lack: bool = False) -> None:
     """
     groups: dict[tuple[Path, str], list[Path]] = defaultdict(list)
     for path in files:
-        groups[path.parent, _PART.sub("", _stem(path))].append(path)
+        groups[path.parent, _split_of(path)].append(path)
     for (folder, name), paths in groups.items():
         found = [_PART.search(_stem(path)) for path in paths]
-        parts = [(int(name[1]), int(name[2])) for name in found if name]
+        parts = {(int(part[1]), int(part[2])) for part in found if part}
         totals = {total for _, total in parts}
-        if len(totals) > 1 or len(set(parts)) < len(paths) > 1:
+        if len(totals) > 1 or len(parts) < len(paths) > 1:
             raise SourceError(
                 f"{folder}: {first_few([path.name for path in paths])} may hold the same rows twice; leave "
                 "the files of one upload, or name them (`data_files`)"
             )
-        there = {number for number, _ in parts}
-        first = min(there, default=0) if min(there, default=0) <= 1 else 0
-        lacking = [n for total in totals for n in range(first, first + total) if n not in there]
-        if lacking and not may_lack:
+        if totals and len(parts) < max(totals) and not may_lack:
             raise SourceError(
-                f"{folder / name}: {len(there)} of its {max(totals)} parts are there, and not "
-                f"{first_few([str(n) for n in lacking])}; add them, or name those to read (`data_files`)"
+                f"{folder / name}: only {len(parts)} of its {max(totals)} parts are there, "
+                f"{first_few([path.name for path in paths])}; add the others, or name these (`data_files`)"
             )
-
-
-def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path]:
-    """Return files at the places that they have on the hub."""
-    paths: list[Path] = []
-    for pattern in patterns:
-        files = _data_files(root, pattern.lstrip("/"))
-        if not files:
-            raise SourceError(
-                f"dataset {dataset}: nothing in its mirror {root} matches data_files {pattern!r}; "
-                f"{_what_is_there(root)}; add the files, or correct the pattern"
-            )
-        paths += files
-    check_parts(paths, may_lack=True)
-    return paths
 
 
 def _places(root: Path, config: str | None) -> list[Path]:
@@ -138,34 +120,31 @@ def _files_of(folder: Path, split: str) -> list[Path]:
     for saved in (folder, inside):
         if (saved / "state.json").is_file():  # `save_to_disk` wrote one split here
             return [saved]
-    within = _data_files(inside, "**/*")
     files = _data_files(folder, "*") or _data_files(folder, "data/*")
-    named = _named(folder, files, split)
-    if within and named:
+    named = [path for path in files if _split_of(path) == split]
+    within, whole = _data_files(inside, "**/*"), {path for path in files if not _is_part(path)}
+    similar = [path for path in whole - {*named} if _names(path, re.escape(split))]
+    if named and (others := [*similar, *within]):  # the hub would give the rows of both
         raise SourceError(
-            f"{folder}: the split {split!r} may be {named[0].name} or the folder {inside.name}; remove one"
-        )
-    return within or named
-
-
-def _named(folder: Path, files: list[Path], split: str) -> list[Path]:
-    """Return the files whose names are those of a split; raise SourceError if several splits' are."""
-    stems = {path: _PART.sub("", _stem(path)) for path in files}
-    exact = {_SHARD.sub("", _stem(path)) for path in files if _SHARD.search(_stem(path))}
-    exact.discard(split)
-    named = {p: s for p, s in stems.items() if s == split or (s not in exact and _names(s, split))}
-    if len({re.sub(r"[-._ ]?\d+$", "", stem) for stem in named.values()}) > 1:
-        names = first_few([path.name for path in named])
-        raise SourceError(
-            f"{folder}: it is not clear which of {names} are the split {split!r}; name them (`data_files`)"
+            f"{folder}: the split {split!r} may be {named[0].name}, or "
+            f"{first_few(sorted(map(str, others)))}, too; remove one, or name it (`data_files`)"
         )
     # As on the hub, files that name no split at all are the training split.
-    is_unnamed = not any(_names(stem, name) for stem in stems.values() for name in _SPLITS)
-    return files if split == "train" and is_unnamed else list(named)
+    is_unnamed = not any(_names(path, _SPLITS) for path in files)
+    return within or named or (files if split == "train" and is_unnamed else [])
 
 
-def _names(stem: str, split: str) -> bool:
-    return re.search(rf"(?:^|[-._ ]){re.escape(split)}(?:[-._ \d]|$)", stem) is not None
+def _names(path: Path, split: str) -> bool:
+    return re.search(rf"(^|[-._ ])({split})([-._ \d]|$)", _split_of(path)) is not None
+
+
+def _is_part(path: Path) -> bool:
+    return _PART.search(_stem(path)) is not None
+
+
+def _split_of(path: Path) -> str:
+    """Return the name of a file without its ending and the number of its part: that of its split."""
+    return _PART.sub("", _stem(path))
 
 
 def _stem(path: Path) -> str:

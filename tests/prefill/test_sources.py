@@ -63,12 +63,12 @@ LAYOUTS: dict[str, Callable[[Path], object]] = {
         parquet(root / "c/test/0000.parquet", ROWS[:3]),
         parquet(root / "c/test/0001.parquet", ROWS[3:]),
     ],
-    "numbered files": lambda root: [
-        parquet(root / "c/test0.parquet", ROWS[:3]),
-        parquet(root / "c/test1.parquet", ROWS[3:]),
+    "a shard with its hash": lambda root: [
+        parquet(root / "c/data/test-00000-of-00001-0123456789abcdef.parquet"),
+        parquet(root / "c/data/train-00000-of-00001-0123456789abcdef.parquet", ROWS[:1]),
     ],
     "in data/": lambda root: jsonl(root / "c/data/test.jsonl"),
-    "lines in .json": lambda root: jsonl(root / "c/x-test.00000-of-00001.json"),
+    "lines in .json": lambda root: jsonl(root / "c/test.00000-of-00001.json"),
     "packed lines": lambda root: jsonl(root / "c/test.json.gz"),
     "lines packed by zstd": lambda root: jsonl(root / "c/test.jsonl.zst"),
     "an array": lambda root: [
@@ -111,21 +111,27 @@ UNCLEAR: dict[str, tuple[list[str], str]] = {
     "two formats": (["test.parquet", "test.jsonl"], "may hold the same rows twice"),
     "a missing shard": (
         ["test-00000-of-00003.parquet", "test-00002-of-00003.parquet"],
-        r"test: 2 of its 3 parts are there, and not 1; add them, or name those",
+        r"test: only 2 of its 3 parts are there, test-00000-of-00003\.parquet, test-00002",
     ),
     "a missing shard, counted from 1": (
         ["data/test.1-of-3.jsonl", "data/test.3-of-3.jsonl"],
-        r"data/test: 2 of its 3 parts are there, and not 2",
+        r"data/test: only 2 of its 3 parts are there, test\.1-of-3\.jsonl, test\.3-of-3",
     ),
     "a split with a suffix": (
         ["data/test_hard-00000-of-00001.parquet"],
         r"no split 'test'; there is data/test_hard-00000-of-00001\.parquet",
     ),
-    "several splits": (["test_a.parquet", "test_b.parquet"], "not clear which of test_a.parquet"),
-    "a split and another": (["test.jsonl", "test_hard.jsonl"], "not clear which of test.jsonl"),
+    "names that only contain it": (
+        ["test_a.parquet", "test0.parquet", "my-test.parquet"],
+        r"no split 'test'; there is my-test\.parquet, test0\.parquet, test_a\.parquet",
+    ),
+    "a split and another": (
+        ["test.jsonl", "test_hard.jsonl"],
+        r"may be test\.jsonl, or \S+/test_hard\.jsonl, too",
+    ),
     "a folder and a file": (
         ["test/0.parquet", "test.parquet"],
-        r"may be test\.parquet or the folder",
+        r"may be test\.parquet, or \S+/test/0\.parquet, too",
     ),
 }
 
