@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint, unordered
-from evaluation.prefill.provided import limits_of, provider_of
-from evaluation.providers.score import score, verdict_of
+from evaluation.prefill.provided import provider_of
+from evaluation.providers.tasks import score, verdict_of
 from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import Tier
@@ -52,7 +52,8 @@ def find_verdicts(
     Args:
         name: Names the verdicts in the store, for readers.
     """
-    item, settings = f"verdicts-{name}", {"protocol": tier.protocol, **vars(limits_of(plan))}
+    limits = plan.config.verification.model_dump(include={"seconds", "memory_mb"})
+    item, settings = f"verdicts-{name}", {"protocol": tier.protocol, **limits}
     keys = [*_keys(jobs)]
     verdicts, _ = store.find_rows(
         store.prefix(item, settings),
@@ -119,12 +120,12 @@ def _provided(
     plan: StagePlan, task: Provided, jobs: Sequence[AnswerJob], groups: Sequence[list[int]]
 ) -> Iterator[tuple[int, Verdict]]:
     """Yield the verdicts of a provider, given the numbers of jobs that verify the same text."""
-    provider, request = provider_of(plan, task), {"task": task.task}
+    provider, limits = provider_of(plan, task), plan.config.verification
     starts = range(0, len(groups), _PROVIDED_PART)
     parts = [groups[start : start + _PROVIDED_PART] for start in starts]
     cases = ([jobs[numbers[0]][1:] for numbers in part] for part in parts)
-    with ThreadPoolExecutor(plan.config.verification.processes) as pool:
-        outcomes = pool.map(lambda part: score(provider, request, part, limits_of(plan)), cases)
+    with ThreadPoolExecutor(limits.processes) as pool:
+        outcomes = pool.map(lambda part: score(provider, task.task, part, limits), cases)
         for numbers, outcome in zip(groups, chain.from_iterable(outcomes), strict=True):
             for number in numbers:
                 verifier, _, text = jobs[number]

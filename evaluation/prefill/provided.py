@@ -22,8 +22,7 @@ from evaluation.prefill.sources import provided_state
 from evaluation.prefill.task_prompts import TaskPrompt
 from evaluation.prefill.templates import compile_template, values_of
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Document, RankedQuestion, TaskInfo, render
-from evaluation.providers.score import CaseLimits, CaseOutcome, score, verdict_of
+from evaluation.providers.tasks import Document, Outcome, TaskInfo, render, score, verdict_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.suites import Message
@@ -48,15 +47,13 @@ def provider_of(plan: StagePlan, task: ProviderTask | ProviderChoices | Provided
     return Provider(task.provider, Path(python), task.version, plan.nltk_data)
 
 
-def limits_of(plan: StagePlan) -> CaseLimits:
-    """Return the limits of verifying a completion."""
-    return CaseLimits(plan.config.verification.seconds, plan.config.verification.memory_mb)
-
-
-def _request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> dict[str, Any]:
-    """Return the request by which a provider's program renders a task."""
+def _rendered(
+    plan: StagePlan, key: str, task: ProviderTask | ProviderChoices, kind: str
+) -> tuple[TaskInfo, list[Document]]:
+    """Return a task as its provider's program renders it."""
     asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit"})
-    return {"chat": False, "mirrors": dict(plan.config.mirrors), **asked}
+    request = {"kind": kind, "chat": False, "mirrors": dict(plan.config.mirrors), **asked}
+    return render(provider_of(plan, task), key, request)
 
 
 def provided_questions(
@@ -64,16 +61,16 @@ def provided_questions(
 ) -> tuple[list[Question], int, dict[str, Any]]:
     """Return a task's questions in order, how many there are in all, and their origin for meta.json."""
     key = f"tasks.{name}"
-    rendered = render(provider_of(plan, task), key, _request(plan, task), RankedQuestion)
-    if task.kind == "ranked" and any(len(document.choices) < 2 for document in rendered.documents):
+    info, documents = _rendered(plan, key, task, "choices")
+    if task.kind == "ranked" and any(len(document.choices) < 2 for document in documents):
         raise SourceError(
             f"{key}: {task.task} scores only the right answer, so that nothing is ranked; set "
             "`kind: gold`"
         )
-    has_parts, is_gold = len(rendered.info.num_fewshot) > 1, task.kind == "gold"
-    clusters = clusters_of(key, task, [document.fields for document in rendered.documents])
+    has_parts, is_gold = len(info.num_fewshot) > 1, task.kind == "gold"
+    clusters = clusters_of(key, task, [document.fields for document in documents])
     questions = []
-    for ranked, cluster in zip(rendered.documents, clusters, strict=True):
+    for ranked, cluster in zip(documents, clusters, strict=True):
         choices = (ranked.choices[ranked.right],) if is_gold else tuple(ranked.choices)
         contexts, candidates = zip(*choices, strict=True)
         alone = None if is_gold or ranked.unconditional is None else tuple(ranked.unconditional)
@@ -81,13 +78,9 @@ def provided_questions(
         part, right = ranked.part if has_parts else None, 0 if is_gold else ranked.right
         question = Question(ranked.id, cluster, part, right, choices, alone, is_gold, asked)
         questions.append(question)
-    keep = {"num_fewshot", "datasets"}
-    reported = {
-        "name": task.provider,
-        "version": task.version,
-        **rendered.info.model_dump(include=keep),
-    }
-    return questions, rendered.info.documents, {"source": reported | _source(plan, rendered.info)}
+    reported = {"name": task.provider, "version": task.version}
+    reported |= info.model_dump(include={"num_fewshot", "datasets"})
+    return questions, info.documents, {"source": reported | _source(plan, info)}
 
 
 def provided_prompts(
@@ -95,32 +88,31 @@ def provided_prompts(
 ) -> tuple[list[TaskPrompt], int, dict[str, Any]]:
     """Return a task's prompts, how many there are in all, and their origin for meta.json."""
     key, provider = f"generation_tasks.{name}", provider_of(plan, task)
-    rendered = render(provider, key, _request(plan, task), Document)
-    room = task.max_new_tokens or rendered.info.max_new_tokens
+    info, rendered = _rendered(plan, key, task, "generative")
+    room = task.max_new_tokens or info.max_new_tokens
     if room is None:
         raise SourceError(
             f"{key}: {provider.name} does not say how long an answer of {task.task} may be; set "
             "`max_new_tokens`"
         )
-    chosen = rendered.documents[:: math.ceil(len(rendered.documents) / TRIED)]
+    chosen = rendered[:: math.ceil(len(rendered) / TRIED)]
     golds = [(document.document, document.gold or "") for document in chosen]
-    outcomes = score(provider, {"task": task.task}, golds, limits_of(plan))
+    outcomes = score(provider, task.task, golds, plan.config.verification)
     recorded = {
         "version": task.version,
-        **rendered.info.model_dump(exclude={"documents", "metrics", "read"}),
+        **info.model_dump(exclude={"documents", "metrics", "read"}),
         "name": task.provider,
         "max_new_tokens": room,
-        "metrics": _metrics(key, task, rendered.info.metrics, outcomes),
+        "metrics": _metrics(key, task, info.metrics, outcomes),
     }
-    rows = [document.document.get("doc", document.document) for document in rendered.documents]
+    rows = [document.document.get("doc", document.document) for document in rendered]
     clusters = clusters_of(key, task, rows)
-    has_parts = len(rendered.info.num_fewshot) > 1
+    has_parts = len(info.num_fewshot) > 1
     prompts = [
         _prompt(document, row, cluster, task.system, has_parts)
-        for document, row, cluster in zip(rendered.documents, rows, clusters, strict=True)
+        for document, row, cluster in zip(rendered, rows, clusters, strict=True)
     ]
-    origin = {"provider": recorded, "source": _source(plan, rendered.info)}
-    return prompts, rendered.info.documents, origin
+    return prompts, info.documents, {"provider": recorded, "source": _source(plan, info)}
 
 
 def _source(plan: StagePlan, info: TaskInfo) -> dict[str, Any]:
@@ -148,16 +140,17 @@ def _prompt(
 
 
 def _metrics(
-    key: str, task: ProviderTask, better: Mapping[str, bool], golds: Sequence[CaseOutcome]
+    key: str, task: ProviderTask, better: Mapping[str, bool], golds: Sequence[Outcome]
 ) -> list[str]:
     """Return the metrics to report: those that give credit from 0 to 1, and for which more is better."""
-    failed = [outcome.reason for outcome in golds if outcome.scores is None]
+    scored = [outcome for outcome in golds if isinstance(outcome, dict)]
+    failed = [outcome for outcome in golds if isinstance(outcome, str)]
     if failed:
         raise SourceError(
             f"{key}: the metrics of {task.task} fail on {len(failed)} of {len(golds)} of its own "
             f"gold answers (the first: {shortened(failed[0])}); choose another task"
         )
-    given = dict.fromkeys(metric for outcome in golds for metric in outcome.scores or {})
+    given = dict.fromkeys(metric for outcome in scored for metric in outcome)
     usable = [
         metric
         for metric in given
@@ -182,12 +175,5 @@ def clusters_of(
         return [str(template(values_of(dict(row)))) for row in rows]
     known = (fields for name, fields in CLUSTER_FIELDS.items() if re.fullmatch(name, task.task))
     fields = next(known, ())
-    return [_first_of(fields, row) for row in rows]
-
-
-def _first_of(fields: Sequence[str], row: Mapping[str, Any]) -> str | None:
-    """Return the first of these fields that a row has, itself or among its metadata."""
-    more = row.get("metadata")
-    places = [row, more if isinstance(more, Mapping) else {}]
-    found = (place.get(field) for field in fields for place in places)
-    return next((str(value) for value in found if value not in (None, "")), None)
+    found = ((row[field] for field in fields if row.get(field) not in (None, "")) for row in rows)
+    return [None if (value := next(values, None)) is None else str(value) for values in found]

@@ -30,7 +30,6 @@ from evaluation.providers.mirrors import (
     check_parts,
     find_mirror,
     is_data_file,
-    parts_of,
     split_files,
 )
 from evaluation.settings.config import Config
@@ -217,6 +216,14 @@ def _hub_errors(source: Source) -> Iterator[None]:
             "refs/convert/parquet`), run `hf auth login` if it is gated, or map it to a local copy under "
             f"`mirrors: {{{source.dataset}: …}}`"
         ) from error
+
+
+def parts_of(path: Path) -> list[Path]:
+    """Return a file itself, or the files that `save_to_disk` wrote into a folder, without caches."""
+    if not path.is_dir():
+        return [path]
+    parts = sorted(part for part in path.rglob("*") if part.is_file())
+    return [part for part in parts if not part.name.startswith(("cache-", "."))]
 
 
 def stamps_of(paths: Iterable[Path]) -> list[list[Any]]:

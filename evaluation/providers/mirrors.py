@@ -74,19 +74,10 @@ def is_data_file(path: Path) -> bool:
     return path.name.endswith(SUFFIXES) and not path.name.startswith(".") and path.is_file()
 
 
-def parts_of(path: Path) -> list[Path]:
-    """Return a file itself, or the files that `save_to_disk` wrote into a folder, without caches."""
-    if not path.is_dir():
-        return [path]
-    parts = sorted(part for part in path.rglob("*") if part.is_file())
-    return [part for part in parts if not part.name.startswith(("cache-", "."))]
-
-
 def check_parts(files: Iterable[Path], *, may_lack: bool = False) -> None:
-    """Refuse files that may hold the same rows, such as the shards of two uploads, or lack a shard.
+    """Refuse files that may hold the same rows, such as the shards of two uploads, or that lack a shard.
 
-    Args:
-        may_lack: Whether shards may be missing, as where the files are named one by one.
+    Shards may be missing where the files are named one by one (`may_lack`).
     """
     groups: dict[tuple[Path, str], list[Path]] = defaultdict(list)
     for path in files:
@@ -122,24 +113,22 @@ def _files_of(folder: Path, split: str) -> list[Path]:
             return [saved]
     files = _data_files(folder, "*") or _data_files(folder, "data/*")
     named = [path for path in files if _split_of(path) == split]
-    within, whole = _data_files(inside, "**/*"), {path for path in files if not _is_part(path)}
-    similar = [path for path in whole - {*named} if _names(path, re.escape(split))]
-    if named and (others := [*similar, *within]):  # the hub would give the rows of both
+    whole = [path for path in files if path not in named and not _PART.search(_stem(path))]
+    within = _data_files(inside, "**/*")
+    if named and (
+        others := [*_naming(whole, re.escape(split)), *within]
+    ):  # the hub would give both
         raise SourceError(
-            f"{folder}: the split {split!r} may be {named[0].name}, or "
-            f"{first_few(sorted(map(str, others)))}, too; remove one, or name it (`data_files`)"
+            f"{folder}: the split {split!r} may be {named[0].name}, or {others[0].relative_to(folder)}, "
+            "too; remove one, or name it (`data_files`)"
         )
     # As on the hub, files that name no split at all are the training split.
-    is_unnamed = not any(_names(path, _SPLITS) for path in files)
-    return within or named or (files if split == "train" and is_unnamed else [])
+    return within or named or (files if split == "train" and not _naming(files, _SPLITS) else [])
 
 
-def _names(path: Path, split: str) -> bool:
-    return re.search(rf"(^|[-._ ])({split})([-._ \d]|$)", _split_of(path)) is not None
-
-
-def _is_part(path: Path) -> bool:
-    return _PART.search(_stem(path)) is not None
+def _naming(paths: Sequence[Path], splits: str) -> list[Path]:
+    pattern = re.compile(rf"(^|[-._ ])({splits})([-._ \d]|$)")
+    return [path for path in paths if pattern.search(_split_of(path))]
 
 
 def _split_of(path: Path) -> str:
@@ -157,8 +146,6 @@ def _data_files(folder: Path, pattern: str) -> list[Path]:
 
 
 def _what_is_there(folder: Path) -> str:
-    if not folder.is_dir():
-        return "there is no such folder"
-    paths = [*folder.glob("data/*"), *(path for path in folder.iterdir() if path.name != "data")]
-    names = sorted(path.relative_to(folder).as_posix() for path in paths)
+    found = [path for pattern in ("*", "data/*") for path in folder.glob(pattern)]
+    names = sorted(path.relative_to(folder).as_posix() for path in found if path.name != "data")
     return f"there is {first_few(names, 12) or 'nothing'}"

@@ -36,30 +36,22 @@ class Provider:
     ) -> tuple[list[dict[str, Any]], ProgramEnd]:
         """Run the program with a request; return the complete lines of its reply, and how it ended.
 
-        Args:
-            key: Key of the suite that names the task, for errors.
-            seconds: Time after which it is killed.
-            variables: Environment variables in addition to ours.
-
-        Raises:
-            SourceError: The task is refused, or there is no reply by the required version.
+        It is killed after `seconds`. A SourceError, such as for a refused task, begins with `key`, the
+        suite's that names the task. `variables` are added to the environment.
         """
         self.check()
         lines, ended = self._run(request, seconds, variables)
         first = lines[0] if lines else {}
-        if "refused" in first:
-            raise SourceError(f"{key}: {first['refused']}")
-        if "version" not in first:
-            raise SourceError(
-                f"{key}: {self.name}, which has {seconds:g} seconds, {ended}; if its data cannot be "
-                "had, name a local copy under `mirrors`"
-            )
-        if first["version"] != self.version:
-            raise SourceError(
-                f"{key}: {self.python} has {self.name} {first['version']}, but {self.version} is required; "
-                f"{INSTALL}"
-            )
-        return lines, ended
+        found = first.get("version")
+        if found == self.version:
+            return lines, ended
+        problem = first.get("refused") or (
+            f"{self.python} has {self.name} {found}, but {self.version} is required; {INSTALL}"
+            if found
+            else f"{self.name}, which has {seconds:g} seconds, {ended}; if its data cannot be had, name a "
+            "local copy under `mirrors`"
+        )
+        raise SourceError(f"{key}: {problem}")
 
     def _run(
         self, request: Mapping[str, Any], seconds: float, variables: Mapping[str, str]
@@ -67,15 +59,13 @@ class Provider:
         given = {"TOKENIZERS_PARALLELISM": "false", **variables}
         if self.nltk_data is not None:
             given["NLTK_DATA"] = str(self.nltk_data.resolve())
-        module = f"evaluation.providers.adapters.{self.name}"
-        with tempfile.TemporaryDirectory() as name:
-            folder, files = Path(name), ("request.json", "reply.jsonl")
-            write_json(folder / files[0], dict(request))
-            try:
-                ended = run_python(self.python, module, files, folder, given, seconds)
-            except OSError as error:
-                why = error.strerror
-                raise SourceError(f"{self.python} cannot be run ({why}); {INSTALL}") from None
-            reply = folder / files[1]
+        module, files = (
+            f"evaluation.providers.adapters.{self.name}",
+            ("request.json", "reply.jsonl"),
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            request_file, reply = (Path(folder, name) for name in files)
+            write_json(request_file, dict(request))
+            ended = run_python(self.python, module, files, Path(folder), given, seconds)
             lines = reply.read_bytes().split(b"\n")[:-1] if reply.exists() else []
         return [json.loads(line) for line in lines], ended

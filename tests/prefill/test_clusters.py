@@ -14,9 +14,9 @@ PASSAGE = "The river Rhine rises in Switzerland."
     ("task", "document", "cluster"),
     [
         ("drop", {"passage": PASSAGE, "question": "Where?"}, PASSAGE),
-        ("drop:own", {"metadata": {"passage_id": 7}}, "7"),
+        ("drop:own", {"passage": "", "section_id": 7}, "7"),
         ("gsm_symbolic", {"original_id": 12, "instance": 3}, "12"),
-        ("gsm_symbolic", {"question": "Lena has 3 boxes.", "metadata": {"id": 0}}, None),
+        ("gsm_symbolic", {"question": "Lena has 3 boxes.", "id": 0}, None),
         ("drop", {"question": "Where?"}, None),
     ],
 )

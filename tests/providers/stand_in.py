@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from evaluation.providers.adapters import contract
@@ -46,7 +47,7 @@ def questions() -> list[dict[str, Any]]:
             ],
             "unconditional": [["Answer:", f" {word}"] for word in ("on", "over", "ran")],
             "right": number % 3,
-            "fields": {"passage": f"passage {number // 3}", "metadata": {"story_id": number // 4}},
+            "fields": {"passage": f"passage {number // 3}"},
             **does.get("question", {}),
         }
         for number in range(12)
@@ -75,9 +76,9 @@ def parts(request: dict[str, Any]) -> list[TaskPart]:
     ]
 
 
-def rendered(*arguments: Any) -> dict[str, Any]:
-    found = RENDERED(*arguments)
-    return found | {"info": found["info"] | does.get("meta", {})}
+def rendered(*arguments: Any) -> Iterator[dict[str, Any]]:
+    for found in RENDERED(*arguments):
+        yield found | {"info": found["info"] | does.get("meta", {})}
 
 
 def scorer(request: dict[str, Any]) -> contract.Score:

@@ -8,22 +8,29 @@ import pytest
 
 from evaluation.errors import SourceError
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Document, render
-from evaluation.providers.score import CaseLimits, CaseOutcome, score, verdict_of
+from evaluation.providers.tasks import Outcome, render, score, verdict_of
+from evaluation.settings.computing import Verification
 from tests.providers.conftest import Installed
 from tests.tables import cases
 
-REQUEST = {"task": "sums", "chat": False, "num_fewshot": None, "limit": 5, "mirrors": {}}
-LIMITS = CaseLimits(seconds=1.0, memory_mb=512)
+REQUEST = {
+    "task": "sums",
+    "kind": "generative",
+    "chat": False,
+    "num_fewshot": None,
+    "limit": 5,
+    "mirrors": {},
+}
+LIMITS = Verification(seconds=1.0, memory_mb=512)
 
 
 def provider(python: Path) -> Provider:
     return Provider("lm_eval", python, "0.4.13")
 
 
-def scored(python: Path, *completions: str) -> list[CaseOutcome]:
+def scored(python: Path, *completions: str) -> list[Outcome]:
     cases = [({"letter": "a"}, text) for text in completions]
-    found = score(provider(python), {"task": "sums"}, cases, LIMITS)
+    found = score(provider(python), "sums", cases, LIMITS)
     assert len(found) == len(completions)
     return found
 
@@ -33,7 +40,7 @@ def test_a_task_that_cannot_be_had_is_one_sentence(
     installed: Installed, does: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(SourceError, match=said) as caught:
-        render(provider(installed(**does)), "generation_tasks.x", REQUEST, Document, seconds=5)
+        render(provider(installed(**does)), "generation_tasks.x", REQUEST, seconds=5)
     assert "\n" not in str(caught.value)
 
 

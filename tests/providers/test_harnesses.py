@@ -8,14 +8,14 @@ import pytest
 
 from evaluation.errors import SourceError
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Document, Rendered, render
-from evaluation.providers.score import CaseLimits, score, verdict_of
+from evaluation.providers.tasks import Document, TaskInfo, render, score, verdict_of
+from evaluation.settings.computing import Verification
 from evaluation.settings.provided import VERSIONS, Providers
 from tests.conftest import ROOT
 from tests.tables import cases
 
 ROWS = 3
-LIMITS = CaseLimits(60, 4096)
+LIMITS = Verification(seconds=60, memory_mb=4096)
 DATASETS = {
     "openai/gsm8k": "gsm8k",
     "HuggingFaceH4/MATH-500": "MATH-500",
@@ -36,12 +36,14 @@ def mirrors(shared: Path) -> dict[str, str]:
 
 
 def request(task: str, mirrors: dict[str, str], **asked: Any) -> dict[str, Any]:
-    shots = {"chat": False, "num_fewshot": None, "limit": ROWS}
+    shots = {"kind": "generative", "chat": False, "num_fewshot": None, "limit": ROWS}
     return {"task": task, "mirrors": mirrors, **shots, **asked}
 
 
-def prompts(name: str, task: str, mirrors: dict[str, str], **asked: Any) -> Rendered[Document]:
-    return render(provider(name), "generation_tasks.x", request(task, mirrors, **asked), Document)
+def prompts(
+    name: str, task: str, mirrors: dict[str, str], **asked: Any
+) -> tuple[TaskInfo, list[Document]]:
+    return render(provider(name), "generation_tasks.x", request(task, mirrors, **asked))
 
 
 @pytest.mark.parametrize(
@@ -56,24 +58,24 @@ def prompts(name: str, task: str, mirrors: dict[str, str], **asked: Any) -> Rend
 def test_golds_pass_and_other_answers_do_not(
     name: str, task: str, metric: str, mirrors: dict[str, str]
 ) -> None:
-    documents = prompts(name, task, mirrors).documents
+    _, documents = prompts(name, task, mirrors)
     golds = [
         str(one.gold) if task == "gsm8k" else f"The final answer is $\\boxed{{{one.gold}}}$."
         for one in documents
     ]
     answers = [(one.document, text) for one, text in zip(documents, golds, strict=True)]
     others = [(one.document, "I do not know.") for one in documents]
-    outcomes = score(provider(name), {"task": task}, [*answers, *others], LIMITS)
+    outcomes = score(provider(name), task, [*answers, *others], LIMITS)
     credits = [verdict_of(metric, outcome, "").credit for outcome in outcomes]
     assert credits == [1.0] * ROWS + [0.0] * ROWS
 
 
 @pytest.mark.parametrize("name", ["lighteval", "lm_eval"])
 def test_prompts_few_shot_and_as_a_chat(name: str, mirrors: dict[str, str]) -> None:
-    plain = prompts(name, "gsm8k", mirrors, num_fewshot=2)
-    chat = prompts(name, "gsm8k", mirrors, num_fewshot=2, chat=True)
-    assert "Question:" in plain.info.stop
-    for text, turns in zip(plain.documents, chat.documents, strict=True):
+    info, plain = prompts(name, "gsm8k", mirrors, num_fewshot=2)
+    _, chat = prompts(name, "gsm8k", mirrors, num_fewshot=2, chat=True)
+    assert "Question:" in info.stop
+    for text, turns in zip(plain, chat, strict=True):
         assert text.prompt is not None
         assert text.prompt.count("Question:") == 3
         assert turns.messages is not None

@@ -11,7 +11,7 @@ from evaluation.prefill.items import read_task
 from evaluation.prefill.questions import Recipe
 from evaluation.prefill.task_prompts import PromptRecipe
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Document, RankedQuestion, render
+from evaluation.providers.tasks import render
 from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import VERSIONS, Providers
@@ -71,11 +71,17 @@ def test_generated(
 ) -> None:
     harness = provided(provider)
     task = generation_task(suite, name)
-    asked = {"chat": task.chat, "num_fewshot": None, "limit": 9, "mirrors": mirrors}
+    asked = {
+        "kind": "generative",
+        "chat": task.chat,
+        "num_fewshot": None,
+        "limit": 9,
+        "mirrors": mirrors,
+    }
     wanted = [
         line.prompt or line.messages
         for one in theirs.split("+")
-        for line in render(harness, "x", {**asked, "task": one}, Document).documents
+        for line in render(harness, "x", {**asked, "task": one})[1]
     ]
     assert shown(our_prompts(name, task, mirrors), compared) == shown(wanted, compared)
 
@@ -108,8 +114,8 @@ def test_ranked(
     assert isinstance(task, Task)
     questions, *_ = read_task(Recipe(name, task), task, mirrored(mirrors))
     about = {"task": theirs, "num_fewshot": task.num_fewshot}
-    asked = {**about, "chat": False, "limit": 9, "mirrors": mirrors}
-    wanted = render(harness, "x", asked, RankedQuestion).documents
+    asked = {**about, "kind": "choices", "chat": False, "limit": 9, "mirrors": mirrors}
+    _, wanted = render(harness, "x", asked)
     mine = ["".join(pair) for question in questions for pair in question.pairs]
     others = ["".join(pair) for question in wanted for pair in question.choices]
     assert shown(mine, compared) == shown(others, compared)

@@ -6,7 +6,7 @@ REQUEST is a JSON object with `task`, the provider's name of a task or group, an
 purposes. The first line of REPLY is `{"refused": sentence}`, or has `version`, the provider's.
 
 To render the task: `kind` (`generative` or `choices`), `chat`, `num_fewshot`, `limit`, `mirrors`. The
-first line has `info` and `documents`, as `render.TaskInfo`, `Document` and `RankedQuestion` describe them.
+first line has `info` and `documents`, as `tasks.TaskInfo` and `Document` describe them.
 
 To score completions: `cases` (pairs of a document's `document` and a completion), `seconds` and
 `memory_mb`. As soon as there is one, a line follows for each case in order: `{"scores": {metric: …}}` or
@@ -18,7 +18,7 @@ import json
 import random
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -54,54 +54,44 @@ class TaskPart:
     count: int
 
 
-Parts = Callable[[Line], Iterable[TaskPart]]
-"""Takes a request to render."""
-
-
-def main(package: str, parts: Parts, scorer: Callable[[Line], Score]) -> None:
+def main(
+    package: str, parts: Callable[[Line], Iterable[TaskPart]], scorer: Callable[[Line], Score]
+) -> None:
     """Answer the request of the command line; `package` is the provider's, whose version is reported."""
     request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    lines = _scored(request, scorer) if "cases" in request else _rendered(request, parts)
     with open(sys.argv[2], "w", encoding="utf-8", buffering=1) as file:
-
-        def put(line: Line) -> None:
-            print(json.dumps(line), file=file)
-
         try:
-            if "cases" in request:
-                _score(request, scorer, package, put)
-            else:
-                put({"version": version(package), **_rendered(request, parts)})
+            print(json.dumps({"version": version(package), **next(lines)}), file=file)
+            for line in lines:
+                print(json.dumps(line), file=file)
         except (RefusedTask, SourceError) as error:
-            put({"refused": str(error)})
+            print(json.dumps({"refused": str(error)}), file=file)
 
 
-def _rendered(request: Line, parts: Parts) -> Line:
+def _rendered(request: Line, parts: Callable[[Line], Iterable[TaskPart]]) -> Iterator[Line]:
     sources, rendered = read_mirrors(request["mirrors"]), [*parts(request)]
-    generates = request["kind"] == "generative"
-    if generates and any(part.stop != rendered[0].stop for part in rendered):
+    generated = rendered if request["kind"] == "generative" else []
+    if any(part.stop != generated[0].stop for part in generated):
         raise RefusedTask("its parts have different stop strings; name each part as a task")
-    limits = [part.max_new_tokens or 0 for part in rendered if generates]
     info = {
-        "kind": request["kind"],
         **sources,
-        "stop": rendered[0].stop if generates else [],
-        "max_new_tokens": max(limits, default=0) or None,
+        "stop": generated[0].stop if generated else [],
+        "max_new_tokens": max((part.max_new_tokens or 0 for part in generated), default=0) or None,
         "num_fewshot": {part.name: part.num_fewshot for part in rendered},
         "metrics": {name: up for part in rendered for name, up in part.metrics.items()},
         "documents": sum(part.count for part in rendered),
     }
-    return {"info": info, "documents": [line for part in rendered for line in part.documents]}
+    yield {"info": info, "documents": [line for part in rendered for line in part.documents]}
 
 
-def _score(
-    request: Line, scorer: Callable[[Line], Score], package: str, put: Callable[[Line], object]
-) -> None:
+def _scored(request: Line, scorer: Callable[[Line], Score]) -> Iterator[Line]:
     limit = signal.setitimer  # the kernel ends a program whose metric hangs in native code, too
     _count_computing()
     limit(signal.ITIMER_REAL, START_SECONDS)
     score = scorer(request)
     limit_memory(request["memory_mb"] << 20)
-    put({"version": version(package)})
+    yield {}
     for document, completion in request["cases"]:
         limit(signal.ITIMER_REAL, request["seconds"])
         seed(0)  # some metrics draw
@@ -110,7 +100,7 @@ def _score(
             line: Line = {"scores": {name: _plain(value) for name, value in given.items()}}
         except (Exception, RefusedTask) as error:  # noqa: BLE001 - metrics raise what they like
             line = {"error": f"{type(error).__name__}: {error}"}
-        put(line)
+        yield line
 
 
 def _count_computing() -> None:
@@ -136,11 +126,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_mirrors(mirrors: Mapping[str, str]) -> Line:
-    """Make `datasets.load_dataset` read from mirrors from now on.
-
-    Returns:
-        The part of `info` on the datasets, filled as they are read: `datasets` and `read`.
-    """
+    """Make `datasets.load_dataset` read from mirrors; return `datasets` and `read` of `info`, which grow."""
     import datasets
 
     from_hub = datasets.load_dataset
@@ -149,27 +135,15 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
     class Splits(datasets.DatasetDict):  # type: ignore[misc]
         """The splits of a mirror, which are read when they are looked up."""
 
-        def __init__(self, *place: Any) -> None:
-            self.place = place
-            self.filters: list[Any] = []
+        def __init__(self, read: Callable[[str], Any]) -> None:
+            self.read = read
 
-        def filter(self, function: Any = None, **_: Any) -> Any:
-            self.filters.append(function)
-            return self
+        def filter(self, function: Any) -> Any:
+            return Splits(lambda split: self[split].filter(function))
 
         def __missing__(self, split: str) -> Any:
-            root, path, name = self.place
-            files = [str(file) for file in split_files(root, path, name, split)]
-            record["read"].append([path, name, split])
-            if Path(files[0]).is_dir():
-                rows = datasets.load_from_disk(files[0])
-            else:  # in the program's own folder, as there may be no other that may be written
-                kind = "parquet" if files[0].endswith(".parquet") else "json"
-                rows = from_hub(kind, data_files=files, split="train", cache_dir="datasets")
-            for function in self.filters:
-                rows = rows.filter(function)
-            self[split] = rows
-            return rows
+            self[split] = self.read(split)
+            return self[split]
 
     def load(path: str, name: str | None = None, *rest: Any, split: Any = None, **more: Any) -> Any:
         root = find_mirror(path, mirrors)
@@ -177,8 +151,17 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
         if root is None:
             record["read"].append([path, name, str(split)])
             return from_hub(path, name, *rest, split=split, **more)
-        splits = Splits(root, path, name)
-        return splits if split is None else splits[split]
+
+        def read(split: str) -> Any:
+            files = [str(file) for file in split_files(root, path, name, split)]
+            record["read"].append([path, name, split])
+            if Path(files[0]).is_dir():
+                return datasets.load_from_disk(files[0])
+            kind = "parquet" if files[0].endswith(".parquet") else "json"
+            # into the program's own folder, as there may be no other that may be written
+            return from_hub(kind, data_files=files, split="train", cache_dir="datasets")
+
+        return Splits(read) if split is None else read(split)
 
     datasets.load_dataset = load
     return record
@@ -195,20 +178,12 @@ def seed(number: int) -> None:
 
 
 def plain_fields(row: Mapping[str, object]) -> Line:
-    """Return the texts and whole numbers of a row and its `metadata`, which JSON can hold."""
-    fields = {name: value for name, value in row.items() if isinstance(value, str | int)}
-    more = row.get("metadata")
-    return fields | ({"metadata": plain_fields(more)} if isinstance(more, dict) else {})
-
-
-def not_supported(name: str, why: str) -> RefusedTask:
-    """Build the refusal of a task; `why` is the reason, the words after "as"."""
-    return RefusedTask(f"{name} is not supported, as {why}")
+    """Return the texts and whole numbers of a row, which JSON can hold."""
+    return {name: value for name, value in row.items() if isinstance(value, str | int)}
 
 
 def check_section(name: str, kind: str, *, ranks: bool) -> None:
     """Raise RefusedTask for a task of the other section of a suite than it was requested under."""
     if ranks != (kind == "choices"):
-        what = "choices; put it under `tasks`"
-        other = "no choices; put it under `generation_tasks`"
-        raise RefusedTask(f"{name} ranks {what if ranks else other}")
+        what = "choices; put it under `tasks`" if ranks else "none; put it under `generation_tasks`"
+        raise RefusedTask(f"{name} ranks {what}")

@@ -6,50 +6,45 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from evaluation.providers.adapters.contract import (
-    Line,
-    RefusedTask,
-    Score,
-    TaskPart,
-    check_section,
-    main,
-    not_supported,
-    plain_fields,
-    seed,
-)
+from evaluation.providers.adapters import contract
+from evaluation.providers.adapters.contract import Line, RefusedTask
 
-_PROGRAMS = "runs the programs that a model writes"
-_SAMPLES = "judges several samples of a prompt together"
-_MODEL = "is another model"
+_PROGRAMS, _SAMPLES = "runs the programs that a model writes", "judges several samples of a prompt"
 
 _LEFT_OUT = {
-    "JudgeLLM": "asks another model", "CodegenMetric": _PROGRAMS, "VerifiableRewardMetric": _PROGRAMS,
-    "MajAtN": _SAMPLES, "GPassAtK": _SAMPLES, "BertScore": _MODEL, "BLEURT": _MODEL, "Faithfulness": _MODEL,
+    "CodegenMetric": _PROGRAMS, "VerifiableRewardMetric": _PROGRAMS, "MajAtN": _SAMPLES, "GPassAtK": _SAMPLES,
+    **dict.fromkeys(("JudgeLLM", "BertScore", "BLEURT", "Faithfulness"), "asks another model"),
 }  # fmt: skip
 """Classes of metrics that are not supported, and why. A task that has no other is refused."""
+
+_PARAMETERS = ":"
+"""Separates a metric's name from parameters: with one sample, pass@k is the same for every k."""
 
 _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_name", "id")
 """Fields of a document that metrics read."""
 
 
-def parts(request: Line) -> Iterator[TaskPart]:
+def parts(request: Line) -> Iterator[contract.TaskPart]:
     """Yield a task, or the tasks of a group, rendered."""
+    from lighteval.tasks.requests import SamplingMethod
+
     for name, config in _configs(request).items():
-        ranks = _ranks(name, config)
-        check_section(name, request["kind"], ranks=ranks)
+        ranks = {metric.category for metric in config.metrics} == {SamplingMethod.LOGPROBS}
+        contract.check_section(name, request["kind"], ranks=ranks)
         metrics = [] if ranks else _metrics(name, config)
+        documents = _documents(name, config)
         lines = [
-            {"id": f"{name}/{doc.id}", "part": name, **_line(name, doc, request)}
-            for doc in _documents(name, config)
+            {"id": f"{name}/{number}", "part": name, **_line(name, doc, request)}
+            for number, doc in enumerate(documents[: request["limit"]])
         ]
-        yield TaskPart(
+        yield contract.TaskPart(
             name=name,
             stop=[stop for stop in config.stop_sequence if stop],
             max_new_tokens=config.generation_size,
             num_fewshot=config.num_fewshots,
             metrics=dict(pair for metric in metrics for pair in _directions(metric)),
-            documents=lines[: request["limit"]],
-            count=len(lines),
+            documents=lines,
+            count=len(documents),
         )
 
 
@@ -66,7 +61,7 @@ def _configs(request: Line) -> dict[str, Any]:
     from lighteval.tasks.tasks.ifbench import instructions
 
     instructions.RESOURCES_DOWNLOADED = True  # otherwise it would install a spaCy model
-    seed(1234)
+    contract.seed(1234)
     name, shots = request["task"], request.get("num_fewshot") or 0
     try:  # one sample of a prompt, by lighteval's own syntax
         found = Registry(tasks=f"{name}@k=1@n=1|{shots}").task_to_configs
@@ -75,7 +70,7 @@ def _configs(request: Line) -> dict[str, Any]:
     return {part: configs[0] for part, configs in found.items()}
 
 
-def scorer(request: Line) -> Score:
+def scorer(request: Line) -> contract.Score:
     """Return the function that scores completions by the task's metrics."""
     metrics = {name: _metrics(name, config) for name, config in _configs(request).items()}
     return lambda document, text: _scores(metrics[document["part"]], document["doc"], text)
@@ -91,14 +86,8 @@ def _scores(metrics: list[Any], fields: Line, completion: str) -> Line:
     for metric in metrics:
         doc = Doc(**json.loads(json.dumps(fields)))  # metrics write into it
         answer = ModelResponse(text=[completion], text_post_processed=[answer_text])
-        for name, value in metric.compute_sample(doc=doc, model_response=answer).items():
-            scores[_plain_name(name)] = value
-    return scores
-
-
-def _plain_name(metric: str) -> str:
-    """Return a metric's name without parameters: with one sample, pass@k is the same for every k."""
-    return metric.partition(":")[0]
+        scores |= metric.compute_sample(doc=doc, model_response=answer)
+    return {name.partition(_PARAMETERS)[0]: value for name, value in scores.items()}
 
 
 def _metrics(name: str, config: Any) -> list[Any]:
@@ -106,7 +95,7 @@ def _metrics(name: str, config: Any) -> list[Any]:
     from lighteval.metrics.metrics_sample import SampleLevelComputation
     from lighteval.tasks.requests import SamplingMethod
 
-    metrics, why = [], "measures likelihoods of more than one kind"
+    metrics, why = [], "measures likelihoods, not of choices alone"
     for metric in config.metrics:
         if metric.category != SamplingMethod.GENERATIVE:
             continue
@@ -118,7 +107,7 @@ def _metrics(name: str, config: Any) -> list[Any]:
         else:
             metrics.append(metric)
     if not metrics:
-        raise not_supported(name, f"its metric {why}")
+        raise RefusedTask(f"{name} is not supported, as its metric {why}")
     return metrics
 
 
@@ -127,30 +116,23 @@ def _directions(metric: Any) -> Iterator[tuple[str, bool]]:
     names, better = metric.metric_name, metric.higher_is_better
     for name in [names] if isinstance(names, str) else names:
         up = better.get(name, True) if isinstance(better, dict) else better
-        yield _plain_name(name), bool(up)
-
-
-def _ranks(name: str, config: Any) -> bool:
-    """Return whether a task measures only the likelihoods of choices; raise RefusedTask if of one text."""
-    from lighteval.metrics.sample_preparator import TargetPerplexityPreparator
-    from lighteval.tasks.requests import SamplingMethod
-
-    kinds = {metric.category for metric in config.metrics}
-    given = [isinstance(m.sample_level_fn, TargetPerplexityPreparator) for m in config.metrics]
-    if kinds == {SamplingMethod.PERPLEXITY} or all(given):
-        raise not_supported(name, "it measures the likelihood of one given text")
-    return kinds == {SamplingMethod.LOGPROBS}
+        yield name.partition(_PARAMETERS)[0], bool(up)
 
 
 def _documents(name: str, config: Any) -> list[Any]:
     """Return documents in the dataset's order; raise RefusedTask for images or several turns."""
     from lighteval.tasks.lighteval_task import LightevalTask
+    from lighteval.utils.utils import as_list
 
-    documents = sorted(LightevalTask(config).get_docs(), key=lambda doc: int(doc.id))
+    task = LightevalTask(config)
+    places = {id(doc): place for place, doc in enumerate(task.eval_docs())}  # it shuffles them
+    documents = sorted(task.get_docs(), key=lambda doc: places[id(doc)])
     for doc in documents:
         turns = not isinstance(doc.query, str) or "multi_turn_queries" in (doc.specific or {})
         if turns or doc.images:
-            raise not_supported(name, "it has several turns or images")
+            raise RefusedTask(f"{name} is not supported, as it has several turns or images")
+        if any((gold or 0) < 0 for gold in as_list(doc.gold_index)):
+            raise RefusedTask(f"{name} has hidden answers: a label is {doc.gold_index}")
     return documents
 
 
@@ -160,7 +142,7 @@ def _line(name: str, doc: Any, request: Line) -> Line:
     chat = request["chat"]
     prompts = PromptManager(use_chat_template=chat)
     if request["kind"] == "choices":
-        return _choices(f"{name}/{doc.id}", doc, prompts.prepare_prompt(doc))
+        return _choices(name, doc, prompts.prepare_prompt(doc))
     golds = doc.get_golds() if doc.choices else []
     return {
         "prompt": None if chat else prompts.prepare_prompt(doc),
@@ -170,18 +152,19 @@ def _line(name: str, doc: Any, request: Line) -> Line:
     }
 
 
-def _choices(place: str, doc: Any, context: str) -> Line:
-    right = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
+def _choices(name: str, doc: Any, context: str) -> Line:
+    from lighteval.utils.utils import as_list
+
+    right, alone = as_list(doc.gold_index), doc.unconditioned_query
     if len(right) != 1 or len(doc.choices) < 2:
-        raise RefusedTask(f"{place} has {len(right)} right of {len(doc.choices)} choices")
-    alone = doc.unconditioned_query
+        raise RefusedTask(f"{name} has {len(right)} right of {len(doc.choices)} choices")
     return {
         "choices": [[context, choice] for choice in doc.choices],
         "unconditional": alone and [[alone, choice] for choice in doc.choices],
         "right": right[0],
-        "fields": plain_fields({"query": doc.query, **(doc.specific or {})}),
+        "fields": contract.plain_fields({"query": doc.query, **(doc.specific or {})}),
     }
 
 
 if __name__ == "__main__":
-    main("lighteval", parts, scorer)
+    contract.main("lighteval", parts, scorer)

@@ -1,25 +1,14 @@
 """Tasks of lm-evaluation-harness: its requests, its filters and its metrics, without its models."""
 
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from types import ModuleType
 from typing import Any
 
 from evaluation.errors import did_you_mean
-from evaluation.providers.adapters.contract import (
-    Line,
-    RefusedTask,
-    Score,
-    TaskPart,
-    check_section,
-    main,
-    not_supported,
-    plain_fields,
-    seed,
-)
+from evaluation.providers.adapters import contract
+from evaluation.providers.adapters.contract import Line, RefusedTask
 
 _REFUSED = {
     "class": "it is a program of its own, not a description",
@@ -30,12 +19,11 @@ _REFUSED = {
 """Keys of descriptions of tasks that are not supported, and why."""
 
 
-def parts(request: Line) -> Iterator[TaskPart]:
+def parts(request: Line) -> Iterator[contract.TaskPart]:
     """Yield a task, or the tasks of a group, rendered by the requests that the harness itself makes."""
     chat, choices = request["chat"], request["kind"] == "choices"
-    tasks = _load(request)
-    for name, task in tasks.items():
-        check_section(name, request["kind"], ranks=task.OUTPUT_TYPE == "multiple_choice")
+    for name, task in _load(request).items():
+        contract.check_section(name, request["kind"], ranks=task.OUTPUT_TYPE == "multiple_choice")
         if request["num_fewshot"] is not None:
             task.set_config("num_fewshot", request["num_fewshot"])
         task.set_fewshot_seed(seed=1234)
@@ -52,7 +40,7 @@ def parts(request: Line) -> Iterator[TaskPart]:
             lines.append({"id": f"{name}/{number}", "part": name, **more})
         kwargs = task.config.generation_kwargs or {}
         until = kwargs.get("until") or []
-        yield TaskPart(
+        yield contract.TaskPart(
             name=name,
             stop=[stop for stop in ([until] if isinstance(until, str) else until) if stop],
             max_new_tokens=kwargs.get("max_gen_toks"),
@@ -83,28 +71,18 @@ def _load(request: Line) -> dict[str, Any]:
         shots = request.get("num_fewshot")
         return examples(task) if (task.config.num_fewshot if shots is None else shots) else None
 
-    def not_fetched(*_: Any, **__: Any) -> None:
-        raise not_supported(name, "its metric is code that is fetched when it is used")
-
     name, manager = request["task"], TaskManager()
     if name not in manager.task_index:
         raise RefusedTask(f"it has no task {name!r}{did_you_mean(name, manager.all_tasks)}")
     _check(name, manager.task_index[name].cfg or {})  # before its code is imported
-    sys.modules["evaluate"] = fetching = ModuleType("evaluate")
-    fetching.load = not_fetched  # type: ignore[attr-defined]
     download, examples = ConfigurableTask.download, ConfigurableTask.fewshot_docs
     ConfigurableTask.download, ConfigurableTask.fewshot_docs = checked, examples_if_needed
     datasets.disable_caching()  # a cache would return an earlier random draw
-    seed(0)
-    try:
-        tasks: dict[str, Any] = manager.load([name])["tasks"]
-    except ImportError as error:
-        raise RefusedTask(
-            f"{name} needs what the environment of lm_eval lacks ({error}); install it there"
-        ) from None
+    contract.seed(0)
+    tasks: dict[str, Any] = manager.load([name])["tasks"]
     for part, task in tasks.items():
         if type(task) is not ConfigurableTask:
-            raise not_supported(part, _REFUSED["class"])
+            raise RefusedTask(f"{part} is not supported, as {_REFUSED['class']}")
     return tasks
 
 
@@ -116,11 +94,13 @@ def _check(name: str, config: Mapping[str, Any]) -> None:
         refused.append("it measures the likelihood of one given text")
     if any(step["function"] in ("majority_vote", "take_first_k") for step in steps):
         refused.append("its metric judges several samples of a prompt together")
+    if any(metric.get("hf_evaluate") for metric in config.get("metric_list") or []):
+        refused.append("its metric is code that is fetched when it is used")
     if refused:
-        raise not_supported(name, refused[0])
+        raise RefusedTask(f"{name} is not supported, as {refused[0]}")
 
 
-def scorer(request: Line) -> Score:
+def scorer(request: Line) -> contract.Score:
     """Return the function that scores completions by the task's filters and metrics."""
     tasks = _load(request)
     return lambda document, text: _scores(tasks[document["part"]], document["doc"], text)
@@ -179,7 +159,7 @@ def _choices(task: Any, requests: list[Any]) -> Line:
         "choices": pairs[:count],
         "unconditional": pairs[count:] or None,
         "right": right,
-        "fields": plain_fields(doc),
+        "fields": contract.plain_fields(doc),
     }
 
 
@@ -195,4 +175,4 @@ def _gold(task: Any, doc: Any) -> str | None:
 
 
 if __name__ == "__main__":
-    main("lm_eval", parts, scorer)
+    contract.main("lm_eval", parts, scorer)
