@@ -69,13 +69,19 @@ def _likelihoods(folder: Path, checkout: Checkout) -> Iterator[Line]:
 
 
 def _prefilled(folder: Path, checkout: Checkout) -> Iterator[Line]:
-    """Yield what prefill makes of each shipped suite's entries with each tokenizer."""
+    """Yield what prefill makes of the entries of each suite that the checkout ships, with each tokenizer.
+
+    Those that it cannot make are printed, such as data sets that are not on this machine.
+    """
     for tokenizer in ("byte_level", "sentencepiece", "byte_fallback"):
-        config = worlds.shipped(folder, checkout.folder / tokenizer, tokenizer)
+        suites, cache = checkout.root / "task_suites", checkout.folder / tokenizer / "cache"
+        config = worlds.shipped(folder, suites, checkout.folder / tokenizer, tokenizer)
         command = ["prefill", "--config", str(config)]
         ((code, said),) = checkout.commands([command], checkout.folder / "logs" / tokenizer)
-        print(f"{tokenizer}: prefill ended with {code}: {said.strip()[-300:]}", flush=True)
-        for key, lines in read.entries(checkout.folder / tokenizer / "cache"):
+        absent = {*worlds.items(suites)} - {path.parent.name for path in cache.rglob("meta.json")}
+        print(f"{tokenizer}: prefill ended with {code}; not made: {', '.join(sorted(absent))}")
+        print(*(line for line in said.splitlines() if " ERROR " in line), sep="\n", flush=True)
+        for key, lines in read.entries(cache):
             yield "exact", f"{tokenizer}/{key}: lines", len(lines)
             yield (
                 "exact",

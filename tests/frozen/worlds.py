@@ -1,5 +1,6 @@
 """Configurations and suites that are run: shipped suites with three tokenizers, and three judged stages."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,25 +96,33 @@ def judged(folder: Path, work: Path) -> Path:
     return _config(work / "config.yaml", config)
 
 
-def shipped(folder: Path, work: Path, tokenizer: str) -> Path:
-    """Write the shipped suites, each a stage of its own, with a tokenizer; return the configuration."""
+def shipped(folder: Path, suites: Path, work: Path, tokenizer: str) -> Path:
+    """Write a stage for each suite that a checkout ships, with a tokenizer; return the configuration."""
     stages = {
         path.stem: {
             "checkpoints": str(folder / "ckpts/first"),
             "steps": [20],
             "suites": [path.stem],
         }
-        for path in sorted((folder / "suites").glob("*.yaml"))
+        for path in sorted(suites.glob("*.yaml"))
     }
     data = {name: str(SHARED / "data/generative" / place) for name, place in GENERATIVE.items()}
     is_byte_level = tokenizer == "byte_level"
     config = {
-        "results": str(work / "results"), "cache": str(work / "cache"), "suites": str(folder / "suites"),
+        "results": str(work / "results"), "cache": str(work / "cache"), "suites": str(suites),
         "mirrors": {**data, "*": str(folder / "mirrors")},
         "tokenizer": {"name": str(folder / ("smollm2" if is_byte_level else f"tokenizers/{tokenizer}"))},
         "sequence_length": 256, "generation": {"window": 4096}, "stages": stages,
     }  # fmt: skip
     return _config(work / "config.yaml", config)
+
+
+def items(suites: Path) -> Iterator[str]:
+    """Yield the names of the slices and tasks of suites, which are those of entries of the cache."""
+    for path in suites.glob("*.yaml"):
+        suite = yaml.safe_load(path.read_text())
+        for section in ("slices", "tasks", "generation_tasks"):
+            yield from suite.get(section, {})
 
 
 def _absolute(content: Any, folder: Path) -> Any:

@@ -153,8 +153,9 @@ def _choices(task: Any, requests: list[Any]) -> Line:
     right = task.doc_to_text(doc) if task.multiple_input else task.doc_to_target(doc)
     if isinstance(right, str) and right in task.doc_to_choice(doc):
         right = task.doc_to_choice(doc).index(right)
-    if not isinstance(right, int):
-        raise RefusedTask(f"{task.config.task} needs one right choice, and has {right!r}")
+    if not isinstance(right, int) or right < 0:
+        why = "hidden labels, or several right choices"
+        raise RefusedTask(f"{task.config.task} has {why}: {right!r}")
     return {
         "choices": pairs[:count],
         "unconditional": pairs[count:] or None,
