@@ -56,20 +56,13 @@ class Chat:
         variables: Mapping[str, Any],
         key: str,
     ) -> None:
-        self.template, self.variables, self._tokenizer, self._key = (
-            template,
-            variables,
-            tokenizer,
-            key,
-        )
+        self.template, self.variables = template, variables
+        self._tokenizer, self._key = tokenizer, key
         self._lost = list[tuple[str, int, Message]]()
-        if unread := [
-            n for n in variables if not re.search(rf"\b{re.escape(n)}\b", template or "")
-        ]:
-            log.warning(
-                "%s.chat_template_kwargs: the chat template reads no %s; prompts are the same without it",
-                *(key, ", ".join(unread)),
-            )
+        words = re.findall(r"\w+", template or "")
+        if unread := ", ".join(name for name in variables if name not in words):
+            said = "%s.chat_template_kwargs: the chat template reads no %s; prompts are the same without it"
+            log.warning(said, key, unread)
 
     def text(self, name: str, turns: str | Sequence[Message], *, answer: bool = True) -> str:
         """Return the text of a prompt; unless `answer` is false, it ends where the answer begins."""
@@ -106,18 +99,10 @@ class Chat:
         """Log which messages' text the prompts so far lack: templates may drop an earlier turn's thinking."""
         if self._lost:
             name, number, message = self._lost[0]
+            which = f"message {number} of {name}, {message.role}'s, {message.content[:60]!r}"
             log.warning(
-                "%s: the chat template leaves out text of %d messages (the first: message %d of %s, %s's, "
-                "%.60r); write it otherwise, or %s",
-                *(
-                    self._key,
-                    len(self._lost),
-                    number,
-                    name,
-                    message.role,
-                    message.content,
-                    _ANOTHER,
-                ),
+                "%s: the chat template leaves out text of %d messages (the first: %s); reword it, or %s",
+                *(self._key, len(self._lost), which, _ANOTHER),
             )
 
     def ends(self) -> tuple[list[int], list[str]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.items import question_identity, row_identity
+from evaluation.prefill.items import question_identity, row_identity, warn_of_equal
 from evaluation.prefill.questions import Question
 from evaluation.prefill.sources import provided_state
 from evaluation.prefill.task_prompts import TaskPrompt
@@ -97,6 +97,7 @@ def provided_prompts(
         )
     chosen = rendered[:: math.ceil(len(rendered) / TRIED)]
     golds = [(document.document, document.gold or "") for document in chosen]
+    warn_of_equal(key, [gold for _, gold in golds if gold])
     outcomes = score(provider, task.task, golds, plan.config.verification)
     recorded = {
         "version": task.version,

@@ -50,8 +50,8 @@ class PromptRecipe(RowRecipe):
         read = templates.expressions
         document = {name: read[f"document.{name}"](values) for name in self.task.document}
         for name in {name for one in self.task.verifiers.values() for name in one.NEEDS}:
-            texts = document[name] if isinstance(document[name], list | tuple) else [document[name]]
-            if not any(one.strip() if isinstance(one, str) else one is not None for one in texts):
+            parts = document[name] if isinstance(document[name], list | tuple) else [document[name]]
+            if not any(one.strip() if isinstance(one, str) else one is not None for one in parts):
                 raise SourceError(f"{self.key}.document.{name} is empty; correct it, or the data")
         try:
             json.dumps(document, allow_nan=False)

@@ -122,8 +122,11 @@ def test_what_is_replaced_while_it_is_read_is_outdated(
     assert name in stale(plan)
 
 
-def test_a_document_without_what_its_verifier_reads(tmp_path: Path, fast_folder: Path) -> None:
-    write_rows(tmp_path / "rows.jsonl", [{"choices": ["Who"], "tests": []}])
+@pytest.mark.parametrize("tests", [[], ["", " "], None])
+def test_a_document_without_what_its_verifier_reads(
+    tests: Any, tmp_path: Path, fast_folder: Path
+) -> None:
+    write_rows(tmp_path / "rows.jsonl", [{"choices": ["Who"], "tests": tests}])
     task = {"document": {"tests": "tests"}, "verifiers": {"runs": {"kind": "program"}}}
     asked = {"g": {"files": [str(tmp_path / "rows.jsonl")], **ASKED, **task}}
     plan = make_plan(tmp_path / "cache", fast_folder, generation_tasks=asked)

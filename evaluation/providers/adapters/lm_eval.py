@@ -154,8 +154,7 @@ def _choices(task: Any, requests: list[Any]) -> Line:
     if isinstance(right, str) and right in task.doc_to_choice(doc):
         right = task.doc_to_choice(doc).index(right)
     if not isinstance(right, int) or right < 0:
-        why = "hidden labels, or several right choices"
-        raise RefusedTask(f"{task.config.task} has {why}: {right!r}")
+        raise RefusedTask(f"{task.config.task} has a hidden label, or several: {right!r}")
     return {
         "choices": pairs[:count],
         "unconditional": pairs[count:] or None,
