@@ -24,7 +24,6 @@ SUFFIXES = (
 
 _PART = re.compile(r"[-._](\d+)-of-(\d+)(-[0-9a-f]{16})?$")
 """The number of a part, behind which `datasets` used to put a hash."""
-_SPLITS = "train|valid|validation|val|dev|test"
 
 
 def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
@@ -115,15 +114,14 @@ def _files_of(folder: Path, split: str) -> list[Path]:
     named = [path for path in files if _split_of(path) == split]
     whole = [path for path in files if path not in named and not _PART.search(_stem(path))]
     within = _data_files(inside, "**/*")
-    if named and (
-        others := [*_naming(whole, re.escape(split)), *within]
-    ):  # the hub would give both
+    if named and (others := [*_naming(whole, re.escape(split)), *within]):
         raise SourceError(
             f"{folder}: the split {split!r} may be {named[0].name}, or {others[0].relative_to(folder)}, "
-            "too; remove one, or name it (`data_files`)"
+            "too, as on the hub; remove one, or name it (`data_files`)"
         )
-    # As on the hub, files that name no split at all are the training split.
-    return within or named or (files if split == "train" and not _naming(files, _SPLITS) else [])
+    if within or named or split != "train" or _naming(files, "train|val(id(ation)?)?|dev|test"):
+        return within or named
+    return files  # as on the hub, where none names a split
 
 
 def _naming(paths: Sequence[Path], splits: str) -> list[Path]:

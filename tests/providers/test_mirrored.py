@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import datasets
@@ -49,6 +50,19 @@ def test_what_is_read_is_recorded(layout: str, tmp_path: Path) -> None:
     assert record["read"] == [["a/b", "c", "test"]] * 3
     with pytest.raises(SourceError, match="no split 'none' of configuration 'd'"):
         datasets.load_dataset("a/b", "d", split="none")
+
+
+def test_the_hub_is_read_at_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def about(_: Any, path: str, *, revision: str | None) -> Any:
+        return SimpleNamespace(sha=f"{path} at {revision}")
+
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", about)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **more: asked.append(more))
+    record = read_mirrors({})
+    datasets.load_dataset("a/b", "c", revision="v")
+    assert asked == [{"split": None, "revision": "a/b at v"}]
+    assert record["datasets"] == {"a/b": "hub@a/b at v"}
 
 
 def test_a_mirror_that_a_provider_read_is_looked_at(

@@ -128,6 +128,7 @@ def _plain(value: Any) -> Any:
 def read_mirrors(mirrors: Mapping[str, str]) -> Line:
     """Make `datasets.load_dataset` read from mirrors; return `datasets` and `read` of `info`, which grow."""
     import datasets
+    from huggingface_hub import HfApi
 
     from_hub = datasets.load_dataset
     record: Line = {"datasets": {}, "read": []}
@@ -142,14 +143,16 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
             return Splits(lambda split: self[split].filter(function))
 
         def __missing__(self, split: str) -> Any:
-            self[split] = self.read(split)
-            return self[split]
+            return self.setdefault(split, self.read(split))
 
     def load(path: str, name: str | None = None, *rest: Any, split: Any = None, **more: Any) -> Any:
         root = find_mirror(path, mirrors)
-        record["datasets"][path] = "hub" if root is None else str(root)
+        record["datasets"][path] = str(root or "hub")
         if root is None:
             record["read"].append([path, name, str(split)])
+            if "/" in path and not Path(path).exists():  # without the hub, any build would be taken
+                more["revision"] = HfApi().dataset_info(path, revision=more.get("revision")).sha
+                record["datasets"][path] = f"hub@{more['revision']}"
             return from_hub(path, name, *rest, split=split, **more)
 
         def read(split: str) -> Any:

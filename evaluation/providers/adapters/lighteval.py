@@ -17,9 +17,6 @@ _LEFT_OUT = {
 }  # fmt: skip
 """Classes of metrics that are not supported, and why. A task that has no other is refused."""
 
-_PARAMETERS = ":"
-"""Separates a metric's name from parameters: with one sample, pass@k is the same for every k."""
-
 _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_name", "id")
 """Fields of a document that metrics read."""
 
@@ -87,7 +84,7 @@ def _scores(metrics: list[Any], fields: Line, completion: str) -> Line:
         doc = Doc(**json.loads(json.dumps(fields)))  # metrics write into it
         answer = ModelResponse(text=[completion], text_post_processed=[answer_text])
         scores |= metric.compute_sample(doc=doc, model_response=answer)
-    return {name.partition(_PARAMETERS)[0]: value for name, value in scores.items()}
+    return {name.partition(":")[0]: value for name, value in scores.items()}
 
 
 def _metrics(name: str, config: Any) -> list[Any]:
@@ -112,11 +109,11 @@ def _metrics(name: str, config: Any) -> list[Any]:
 
 
 def _directions(metric: Any) -> Iterator[tuple[str, bool]]:
-    """Yield each name of a metric, and whether more is better."""
+    """Yield each name of a metric without its parameters, such as pass@k's k, and whether more is better."""
     names, better = metric.metric_name, metric.higher_is_better
     for name in [names] if isinstance(names, str) else names:
         up = better.get(name, True) if isinstance(better, dict) else better
-        yield name.partition(_PARAMETERS)[0], bool(up)
+        yield name.partition(":")[0], bool(up)
 
 
 def _documents(name: str, config: Any) -> list[Any]:
