@@ -91,54 +91,8 @@ def test_layouts(layout: str, tmp_path: Path) -> None:
             assert list(split.rows()) == ROWS
 
 
-UNCLEAR: dict[str, tuple[list[str], str]] = {
-    "shards of two uploads": (
-        [
-            "test-00000-of-00001.parquet",
-            "test-00000-of-00002.parquet",
-            "test-00001-of-00002.parquet",
-        ],
-        r"test-00000-of-00001\.parquet.* may hold the same rows twice; leave",
-    ),
-    "two files of one shard": (
-        ["test-00000-of-00001.parquet", "test-00000-of-00001.jsonl"],
-        "may hold the same rows twice",
-    ),
-    "a whole beside shards": (
-        ["test.parquet", "test-00000-of-00001.parquet"],
-        r"test\.parquet may hold the same rows twice",
-    ),
-    "two formats": (["test.parquet", "test.jsonl"], "may hold the same rows twice"),
-    "a missing shard": (
-        ["test-00000-of-00003.parquet", "test-00002-of-00003.parquet"],
-        r"test: only 2 of its 3 parts are there, test-00000-of-00003\.parquet, test-00002",
-    ),
-    "a missing shard, counted from 1": (
-        ["data/test.1-of-3.jsonl", "data/test.3-of-3.jsonl"],
-        r"data/test: only 2 of its 3 parts are there, test\.1-of-3\.jsonl, test\.3-of-3",
-    ),
-    "a split with a suffix": (
-        ["data/test_hard-00000-of-00001.parquet"],
-        r"no split 'test'; there is data/test_hard-00000-of-00001\.parquet",
-    ),
-    "names that only contain it": (
-        ["test_a.parquet", "test0.parquet", "my-test.parquet"],
-        r"no split 'test'; there is my-test\.parquet, test0\.parquet, test_a\.parquet",
-    ),
-    "a split and another": (
-        ["test.jsonl", "test_hard.jsonl"],
-        r"may be test\.jsonl, or test_hard\.jsonl, too",
-    ),
-    "a folder and a file": (
-        ["test/0.parquet", "test.parquet"],
-        r"may be test\.parquet, or test/0\.parquet, too",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", UNCLEAR)
-def test_what_is_not_clear_is_refused(name: str, tmp_path: Path) -> None:
-    files, message = UNCLEAR[name]
+@pytest.mark.parametrize(("files", "message"), cases("prefill/odd", "unclear_splits"))
+def test_what_is_not_clear_is_refused(files: list[str], message: str, tmp_path: Path) -> None:
     for file in files:
         (jsonl if file.endswith("jsonl") else parquet)(tmp_path / file)
     with pytest.raises(SourceError, match=message):
