@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from evaluation.errors import NonFiniteError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine import generate as decoding
+from evaluation.scoring.engine import slots
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import generate
 from evaluation.settings.generation import Sampling
@@ -125,20 +126,30 @@ def test_a_prompt_is_read_once_for_all_its_samples() -> None:
 
 
 def test_parts_come_while_others_are_still_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "PART_ANSWERS", 5)
+    monkeypatch.setattr(decoding, "PART_SECONDS", 0)
     model = tiny.model("llama")
-    parts = []
+    asked, sizes = [replace(one, stopping=FREE) for one in asks(40)], []
+    engine = Engine(model, row_tokens=64, device="cpu")
+    for part in generate(engine, asked, vocabulary=tiny.VOCABULARY, batch=8):
+        assert model.config._attn_implementation == "sdpa"
+        assert not torch.is_inference_mode_enabled()
+        sizes.append(len(part))
+    assert sum(sizes) == 40
+    assert max(sizes) <= 8
+
+
+@pytest.mark.parametrize(("kilobytes", "rows"), [(0, 1), (512, 15)])
+def test_fewer_rows_are_decoded_where_memory_is_for_fewer(
+    kilobytes: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slot takes 64 columns of 3 layers x 2 x 2 x 8 x 4 bytes, and 48 bytes for each id."""
+    model = tiny.model("llama")
+    given = asks(30, longest=40)
+    expected = run(model, given, batch=30)
+    monkeypatch.setattr(slots, "usable_memory", lambda: kilobytes << 10)
     with passes(model) as seen:
-        asked = [replace(one, stopping=FREE) for one in asks(40)]
-        engine = Engine(model, row_tokens=64, device="cpu")
-        seen.clear()
-        for part in generate(engine, asked, vocabulary=tiny.VOCABULARY, batch=8):
-            assert model.config._attn_implementation == "sdpa"
-            assert not torch.is_inference_mode_enabled()
-            parts.append((len(part), len(seen)))
-    assert sum(size for size, _ in parts) == 40
-    assert all(5 <= size <= 12 for size, _ in parts[:-1])
-    assert parts[0][1] < parts[-1][1] / 3
+        assert run(model, given, batch=30) == expected
+    assert max(count for count, length in seen if length == 1) == rows
 
 
 OUT_OF_MEMORY = [
@@ -185,11 +196,13 @@ def test_a_single_answer_at_once_is_read_in_smaller_passes() -> None:
     assert engine.row_tokens == 256
 
 
-def test_nan_names_the_prompt() -> None:
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=1, top_k=9, top_p=0.5)])
+def test_nan_names_the_prompt(sampling: Sampling) -> None:
     model = tiny.build("LlamaForCausalLM")
     given = asks(4)
     texts = [*(one.tokens for one in given), *(one.tokens for one in run(model, given, batch=3))]
     unused = min(set(range(tiny.VOCABULARY)) - {token for text in texts for token in text})
     model.model.embed_tokens.weight[unused] = float("nan")
+    broken = GenerationRequest("broken", (1, unused, 2, 3), 1, sampling=sampling)
     with pytest.raises(NonFiniteError, match=r"prompt .*: the model returns NaN"):
-        run(model, [*given, GenerationRequest("broken", (1, unused, 2, 3), 1)], batch=3)
+        run(model, [*given, broken], batch=3)

@@ -6,11 +6,11 @@ A class may keep a state of its own, which slots do not have, and would then wri
 import numpy as np
 import torch
 
-from evaluation.errors import NotEnoughMemory, ScoringError
+from evaluation.errors import ScoringError
 from evaluation.scoring.answers import AnswerKey, GenerationRequest
 from evaluation.scoring.engine.check import LAST, beyond_windows, compared, difference, fault_of
 from evaluation.scoring.engine.forward import INSTEAD, Engine
-from evaluation.scoring.engine.generate import Decoding
+from evaluation.scoring.engine.generate import Answers, Decoding
 
 PROMPT, ANSWER = 40, 8
 """Tokens of prompts, unless they have to exceed a window, and of answers."""
@@ -27,23 +27,25 @@ def ensure_decodable(engine: Engine, longest: int) -> None:
 
 
 def _fault(engine: Engine, length: int) -> str | None:
-    """Compare two prompts with a common beginning, one of them with two samples."""
+    """Compare three answers to two prompts with a common beginning; the last one refills a slot."""
     vocabulary = engine.vocab_size
     first = [(1 + place * 7919) % vocabulary for place in range(length)]
     other = [*first[: length - 4], *((token + 1) % vocabulary for token in first[-4:-1])]
     requests = [
         GenerationRequest("first", tuple(first), ANSWER),
-        GenerationRequest("other", tuple(other), ANSWER, (0, 1)),
+        *[GenerationRequest("other", tuple(other), ANSWER - 3)] * 2,
     ]
-    wanted = {AnswerKey(0, 0), AnswerKey(1, 0), AnswerKey(1, 1)}
-    seen: dict[AnswerKey, list[torch.Tensor]] = {}
-    decoding = Decoding(engine, requests, wanted, vocabulary, len(wanted), seen)
-    answers = {key: answer for part in decoding.parts() for key, answer in part.items()}
-    if answers.keys() != wanted:
-        raise NotEnoughMemory("the GPU does not have enough memory for three answers")
+    wanted = {AnswerKey(place, 0): request for place, request in enumerate(requests)}
+    decoding, answers = Decoding(engine, wanted, vocabulary, most=2), Answers()
+    logits: dict[AnswerKey, list[torch.Tensor]] = {key: [] for key in wanted}
+    with engine.prepared():
+        while decoding.fill():
+            for row, values in zip(decoding.rows, decoding.logits, strict=True):
+                logits[row.key].append(values)
+            answers |= decoding.step()
     for key, answer in answers.items():
-        tokens = np.array([*requests[key.request].tokens, *answer.tokens[:-1]])
-        logprobs = torch.stack(seen[key])[-LAST:].double().log_softmax(-1)
+        tokens = np.array([*wanted[key].tokens, *answer.tokens[:-1]])
+        logprobs = torch.stack(logits[key])[-LAST:].double().log_softmax(-1)
         values = logprobs[:, compared(vocabulary)].cpu().numpy()
         if fault := difference(engine.model, tokens, values):
             return fault
