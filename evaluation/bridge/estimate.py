@@ -18,6 +18,7 @@ units times SKEWED, as few units show less than there is. Both increase, so inte
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -163,24 +164,10 @@ def _reach(x: float, skew: float) -> float:
 
 def scaled(base: Estimate, factor: float) -> Estimate:
     """Return the difference in another unit, which is one hypothesis with the base."""
-
-    def times(x: float | None) -> float | None:
-        return None if x is None else factor * x
-
-    spreading = base.spread
-    return replace(
-        base,
-        value=factor * base.value,
-        se=times(base.se),
-        third=factor**3 * base.third,
-        low=times(base.low),
-        high=times(base.high),
-        mde=times(base.mde),
-        spread=None
-        if spreading is None
-        else spreading._replace(influence=factor * spreading.influence),
-        paired=None,
-    )
+    known = {name: getattr(base, name) for name in ("value", "se", "low", "high", "mde")}
+    times: dict[str, Any] = {name: x and factor * x for name, x in known.items()}
+    spreading = base.spread and base.spread._replace(influence=factor * base.spread.influence)
+    return replace(base, **times, third=factor**3 * base.third, spread=spreading, paired=None)
 
 
 def exponential(base: Estimate, theirs: float) -> Estimate:

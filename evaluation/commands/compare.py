@@ -81,14 +81,16 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
 def _compare(options: argparse.Namespace) -> int:
     """Compare two checkpoints or runs; with `--fail-on-regression`, return 1 for a regression."""
     from evaluation.reporting.comparison import folders_as_text, is_worse_at_last, runs_as_text
+    from evaluation.results.tier_files import tiers_in
     from evaluation.runs.compare import compare_checkpoints, compare_runs, write_comparisons
-    from evaluation.runs.find import find_run, is_run, labels
-    from evaluation.runs.matching import Matching
+    from evaluation.runs.find import find_run
 
     paths = options.ours, options.theirs
-    if are_runs := any(map(is_run, paths)):
-        ours, theirs = (find_run(*side) for side in zip(labels(*paths), paths, strict=True))
-        compared = compare_runs(ours, theirs, Matching(by=options.by or "steps"))
+    if are_runs := not any(map(tiers_in, paths)):
+        names = ["/".join(path.parts[-2:]) for path in paths]
+        names = names if names[0] != names[1] else [*map(str, paths)]
+        ours, theirs = map(find_run, names, paths)
+        compared = compare_runs(ours, theirs, options.by or "steps")
     elif options.by is not None:
         raise ConfigError(
             f"--by is for two runs; {paths[0]} and {paths[1]} are read as results of two checkpoints"

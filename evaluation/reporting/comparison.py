@@ -12,10 +12,10 @@ from evaluation.results.comparison_file import (
     StageComparison,
     Steps,
 )
+from evaluation.results.tier_files import tiers_in
 from evaluation.runs.compare import compare_runs, write_comparisons
 from evaluation.runs.find import find_run, this_run
-from evaluation.runs.folders import references
-from evaluation.runs.matching import Matching, match_label
+from evaluation.runs.matching import match_label
 from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import THIS_RUN
@@ -112,7 +112,7 @@ def _stage(stage: StageComparison) -> str:
     text.append(f"At {match_label(*steps[-1])}:\n{_delta_table(matched[steps[-1]])}")
     text.append("\n".join(lead["sentence"] for lead in overall))
     summary = _summary(matched[steps[-1]])[0]
-    text.append("\n".join([summary, stage.corrected_for, *stage.notes]))
+    text.append("\n".join([summary, *stage.notes]))
     return "\n\n".join(text)
 
 
@@ -132,14 +132,13 @@ def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[s
     config = next(iter(plans.values())).config
     folder = Path(config.results)
     run_comparisons: list[RunComparison] = []
-    once = references(config)
     for name, other in config.runs.items():
         path = Path(other.path)
-        if name in once:
-            continue
         try:
+            if tiers_in(path):  # one checkpoint: a line in the curves
+                continue
             ours, theirs = this_run(plans), find_run(name, path)
-            run_comparisons.append(compare_runs(ours, theirs, Matching(by=other.by)))
+            run_comparisons.append(compare_runs(ours, theirs, other.by))
         except (EvaluationError, OSError) as error:
             a, b, why = str(folder), str(path), str(error)
             run_comparisons.append(

@@ -22,7 +22,6 @@ class StageComparison(FileModel):
     by: By
     checkpoints: int
     notes: tuple[str, ...]
-    corrected_for: str
     leads: Rows
     deltas: Rows
 

@@ -20,13 +20,14 @@ from evaluation.results.comparison_file import (
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_folder
 from evaluation.runs.find import Run, RunCheckpoint
-from evaluation.runs.leads import Lead, corrected_for, leads
-from evaluation.runs.matching import NEAR, Match, Matching, matches, paired_stages
+from evaluation.runs.leads import Lead, leads
+from evaluation.runs.matching import NEAR, Match, matches, paired_stages
 from evaluation.settings import protocol
+from evaluation.settings.runs import By
 from evaluation.settings.tiers import TIERS
 
 
-def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
+def compare_runs(ours: Run, theirs: Run, by: By = "steps") -> RunComparison:
     """Compare the stages that both runs have, at the checkpoints that match; differences are A - B.
 
     A stage without matching checkpoints becomes a note if another stage has some.
@@ -35,12 +36,12 @@ def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
     for stages in paired_stages(ours, theirs):
         sides = ours.stages[stages[0]], theirs.stages[stages[1]]
         try:
-            matched = matches(*sides, how, " and ".join(dict.fromkeys(stages)))
+            matched = matches(*sides, by, " and ".join(dict.fromkeys(stages)))
         except BridgeError as error:
             notes.append(str(error))
             continue
         names = {"stage_a": stages[0], "stage_b": stages[1]}
-        compared.append(_stage({"run_a": ours.name, "run_b": theirs.name, **names}, matched, how))
+        compared.append(_stage({"run_a": ours.name, "run_b": theirs.name, **names}, matched, by))
     if not compared:
         raise BridgeError("; ".join(notes))
     return RunComparison(
@@ -53,7 +54,7 @@ def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
     )
 
 
-def _stage(names: Mapping[str, str], matched: Sequence[Match], how: Matching) -> StageComparison:
+def _stage(names: Mapping[str, str], matched: Sequence[Match], by: By) -> StageComparison:
     """Return a stage's comparison; `names` has the names of both runs and stages."""
     deltas, notes = _deltas(matched)
     tested = {
@@ -65,10 +66,9 @@ def _stage(names: Mapping[str, str], matched: Sequence[Match], how: Matching) ->
     return StageComparison(
         stage_a=names["stage_a"],
         stage_b=names["stage_b"],
-        by=how.by,
+        by=by,
         checkpoints=len(matched),
         notes=tuple(notes),
-        corrected_for=corrected_for(lead_rows, len(matched)),
         leads=tuple(lead.row for lead in in_order),
         deltas=tuple(_rows(names, matched, deltas, lead_rows)),
     )
@@ -121,15 +121,9 @@ def _rows(
         for delta in of_match:
             wide = simultaneous.get((delta.tier, delta.item, delta.metric))
             bounds = (None, None) if wide is None else (wide.low, wide.high)
-            yield _row(about, delta, *bounds)
-
-
-def _row(
-    about: Mapping[str, Any], delta: Delta, low: float | None = None, high: float | None = None
-) -> dict[str, Any]:
-    columns = delta.columns
-    sides = {"value_a": columns.pop("value"), "value_b": columns.pop("bridge_value")}
-    return {**about, **sides, **columns, "low_all": low, "high_all": high}
+            columns = delta.columns
+            sides = {"value_a": columns.pop("value"), "value_b": columns.pop("bridge_value")}
+            yield {**about, **sides, **columns, "low_all": bounds[0], "high_all": bounds[1]}
 
 
 def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
@@ -138,9 +132,8 @@ def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
     runs = {"run_a": ours.label, "run_b": theirs.label}
     stages = {"stage_a": ours.header.stage, "stage_b": theirs.header.stage}
     a, b = (RunCheckpoint(step=side.header.step, folder=side.folder) for side in (ours, theirs))
-    text = "`p_holm` is corrected over all items of the two checkpoints (Holm)."
-    stage = _stage({**runs, **stages}, [Match(a, b)], Matching())
-    stage = stage.model_copy(update={"leads": (), "corrected_for": text})
+    stage = _stage({**runs, **stages}, [Match(a, b)], "steps")
+    stage = stage.model_copy(update={"leads": ()})
     paths = {"path_a": str(path_a), "path_b": str(path_b)}
     return RunComparison(**runs, **paths, stages=(stage,))  # type: ignore[arg-type]
 

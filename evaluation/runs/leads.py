@@ -97,14 +97,3 @@ def _sign(sign: int, low: float | None, high: float | None) -> int:
     if low is None or high is None or low <= 0 <= high:
         return 0
     return sign if low > 0 else -sign
-
-
-def corrected_for(lead_rows: Sequence[Lead], count: int) -> str:
-    """Return sentences that explain the leads' corrections for comparisons at so many checkpoints."""
-    level = 100 * max(
-        (lead.row["confidence"] for lead in lead_rows if lead.key[1] == OVERALL), default=0
-    )
-    text = f"Intervals hold for all {count} matched checkpoints at once (max-t; up to {level:.1f} % for one)."
-    if count == 1:
-        text = "One pair of checkpoints was compared, so since when a run is better is not known."
-    return f"{text} Those of single slices, tasks, categories and rates also hold for their number."

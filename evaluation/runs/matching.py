@@ -18,13 +18,6 @@ Checkpoints = Sequence[RunCheckpoint]
 
 
 @dataclass(frozen=True)
-class Matching:
-    """What checkpoints are matched by."""
-
-    by: By = "steps"
-
-
-@dataclass(frozen=True)
 class Match:
     """Two checkpoints that are compared."""
 
@@ -55,19 +48,19 @@ def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
     return common
 
 
-def matches(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str) -> list[Match]:
+def matches(ours: Checkpoints, theirs: Checkpoints, by: By, where: str) -> list[Match]:
     """Return the checkpoints of two stages that are compared, in ascending steps; at least one pair."""
-    if how.by == "tokens":
+    if by == "tokens":
         pairs = _by_tokens(ours, theirs, where)
     else:
         other = {checkpoint.step: checkpoint for checkpoint in theirs}
         pairs = [Match(mine, other[mine.step]) for mine in ours if mine.step in other]
     if not pairs:
         sides = " and ".join(
-            f"{name} has {_values(side, how.by)}" for name, side in (("A", ours), ("B", theirs))
+            f"{name} has {_values(side, by)}" for name, side in (("A", ours), ("B", theirs))
         )
         raise BridgeError(
-            f"{where}: no checkpoints match by {how.by}: {sides}; score checkpoints that match, use the "
+            f"{where}: no checkpoints match by {by}: {sides}; score checkpoints that match, use the "
             "other `--by`, or name the results of two checkpoints"
         )
     return pairs

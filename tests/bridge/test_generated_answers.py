@@ -1,6 +1,7 @@
 """Tier5 against the bridge: verifiers that failed, fixed groups of prompts, and pass-rate changes."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from evaluation.bridge.paired import estimate_of, paired_of
+from evaluation.metrics.layout import Layout
+from evaluation.metrics.ratios import Ratio
+from evaluation.results.read import Item
+from evaluation.results.tier_files import ItemEntry
+from evaluation.results.units import Units
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import make_plans, read, write_stage_of
-from tests.bridge.items import item_of
 
 OBJECTIVES = [{"tier": "tier5", "want": "improve", "margin": 0.0}]
 
@@ -32,12 +37,19 @@ def deltas(plan: StagePlan) -> dict[str, Any]:
     return found
 
 
+def item_of(ids: str, rates: Sequence[float]) -> Item:
+    """A task of independent prompts with these pass rates."""
+    measured = {"pass_rate": Ratio(np.array(rates, np.float64))}
+    units = Units(ids=[*ids], layout=Layout(len(ids)), measured=measured)
+    return Item(group=None, values={}, same={}, entry=ItemEntry(), units=units)
+
+
 def test_what_is_left_out_keeps_its_place() -> None:
-    ours, theirs = (item_of("abc", pass_rate=rates) for rates in ([0.5, np.nan, 0], [0, 1, 0.5]))
+    ours, theirs = (item_of("abc", rates) for rates in ([0.5, np.nan, 0], [0, 1, 0.5]))
     found = paired_of(ours, theirs, TIERS["tier5"].head, theirs.units.layout.groups)
     assert np.array_equal(found.amounts, [0.5, np.nan, -0.5], equal_nan=True)
     assert estimate_of(found).spread.labels.tolist() == [0, 2]
-    short = item_of("ab", pass_rate=[0, 0])
+    short = item_of("ab", [0, 0])
     assert paired_of(ours, short, TIERS["tier5"].head, short.units.layout.groups) is None
 
 

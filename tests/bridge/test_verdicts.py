@@ -3,15 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from evaluation.bridge.decision import JudgedStep
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha
-from evaluation.bridge.exact_tests import PairCounts
-from evaluation.bridge.paired import FEW
 from evaluation.bridge.recommendation import choose
 from evaluation.bridge.verdicts import ObjectiveVerdict, conjunction, objective_verdicts
 from evaluation.results.deltas_file import ObjectiveRow
@@ -92,17 +88,3 @@ def test_the_chosen_step(
 ) -> None:
     best, others = choose([judged(step, *both) for step, both in gains.items()], 0)
     assert (best.step, [step.step for step in others]) == (chosen, pool)
-
-
-@pytest.mark.parametrize("n", [7, 16, 30, 56])
-@pytest.mark.parametrize("margin", [-0.05, -0.02, 0.0, 0.02, 0.05])
-def test_true_error_of_a_claim_from_few_discordant_items(n: int, margin: float) -> None:
-    """Over all outcomes, at the rate of losses where it is largest: 2.5 %, and a little more at a margin."""
-    outcomes = [(w, x) for w in range(n + 1) for x in range(n + 1 - w) if w + x < FEW]
-    said = [pair for pair in outcomes if PairCounts(*pair, n).beyond(margin, above=True) < 0.025]
-    worst = 0.0
-    for q in np.linspace(max(0.0, -margin), (1 - margin) / 2, 40):
-        chances = [max(0.0, q + margin), q, max(0.0, 1 - margin - 2 * q)]
-        drawn = stats.multinomial(n, chances)
-        worst = max(worst, sum(float(drawn.pmf([w, x, n - w - x])) for w, x in said))
-    assert worst <= (0.025 if margin == 0 else 0.037 if margin > 0 else 0.05)

@@ -12,8 +12,6 @@ from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edit_json, make_plans, read, write_side, write_stage_of
 
-"""Of the table of deltas: users rely on the order, and new ones go to the end."""
-
 
 def two_sides(
     root: Path, *, objective: list[dict[str, Any]] | None = None, **ours: Any

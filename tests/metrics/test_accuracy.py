@@ -15,6 +15,8 @@ from evaluation.metrics.measures import MEASURES
 from evaluation.settings.tiers import TIERS
 from tests.metrics.summaries import choice_measures, summarize_choices
 
+NORMALIZATIONS = ("raw", "per_char", "per_byte", "per_token", "pmi")
+
 
 def table_of(*items: dict) -> pa.Table:
     """Rows of items given as lists by column; lengths default to 1."""
@@ -45,13 +47,8 @@ def test_each_normalization_divides_by_its_own_length():
         }
     )
     summary = summarize_choices(table, "per_char")
-    assert summary["metrics"] == {
-        "raw": 0.0,
-        "per_char": 1.0,
-        "per_byte": 0.0,
-        "per_token": 0.0,
-        "pmi": 1.0,
-    }
+    right = {"per_char", "pmi"}
+    assert summary["metrics"] == {name: float(name in right) for name in NORMALIZATIONS}
     assert summary["accuracy"] == 1.0
     assert summary["primary"] == "per_char"
 
@@ -70,23 +67,17 @@ def test_accuracy_is_centred_on_chance():
 
 
 @pytest.mark.parametrize(
-    ("items", "error", "message"),
+    ("items", "message"),
     [
-        ([{"logprob": [-1.0, float("nan")]}], NonFiniteError, r"task/0, candidate 1: 1 of 2"),
-        ([{"logprob": [-1.0, -math.inf]}], NonFiniteError, r"task/0, candidate 1"),
-        ([{"logprob": [-1.0]}], ScoringError, "task/0: one candidate"),
-        ([{"logprob": [-1.0, -2.0], "chars": [1, 0]}], ScoringError, "candidate 1 has no chars"),
-        ([{"logprob": [-1.0, -2.0]}], ScoringError, "pmi cannot be computed"),
-        ([], ScoringError, "no items"),
-        (
-            [{"logprob": [-1.0, -2.0], "item": name} for name in ("a", "b", "a")],
-            ScoringError,
-            "do not stand together",
-        ),
+        ([{"logprob": [-1.0, float("nan")]}], r"task/0, candidate 1: 1 of 2"),
+        ([{"logprob": [-1.0]}], "task/0: one candidate"),
+        ([{"logprob": [-1.0, -2.0], "chars": [1, 0]}], "candidate 1 has no chars"),
+        ([{"logprob": [-1.0, -2.0]}], "pmi cannot be computed"),
+        ([{"logprob": [-1.0, -2.0], "item": name} for name in "aba"], "do not stand together"),
     ],
 )
-def test_what_cannot_be_judged_is_named(items, error, message):
-    with pytest.raises(error, match=message):
+def test_what_cannot_be_judged_is_named(items, message):
+    with pytest.raises((NonFiniteError, ScoringError), match=message):
         summarize_choices(table_of(*items), "pmi")
 
 
@@ -142,10 +133,3 @@ def test_the_best_of_several_right_answers_counts():
     found = choice_measures(both)
     assert found["gold_bits_per_byte"] == pytest.approx([1 / math.log(2)])
     assert found["correct_probability"] == pytest.approx([special.softmax([-2, -1, -3])[:2].sum()])
-
-
-def test_what_cannot_be_measured_is_named():
-    table = table_of({"logprob": [-1.0, -2.0]})
-    table = table.set_column(table.column_names.index("gold"), "gold", pa.array([True, True]))
-    with pytest.raises(ScoringError, match="task/0: all of its candidates are right"):
-        choice_measures(table)

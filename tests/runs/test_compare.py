@@ -1,6 +1,7 @@
 """Two runs at the checkpoints that meet: deltas, intervals over all of them, and which run is better."""
 
 import math
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,17 +9,15 @@ from typing import Any
 import pyarrow.csv
 import pytest
 
-from evaluation.bridge.delta import OVERALL, Delta
-from evaluation.bridge.deltas import compare
+from evaluation.bridge.delta import OVERALL
 from evaluation.results.comparison_file import (
     COMPARISON_FILES,
     Comparison,
     StageComparison,
 )
-from evaluation.results.read import read_results
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
-from evaluation.runs.matching import Matching
+from evaluation.settings.runs import By
 from tests.runs.folders import folder_of, write_run
 from tests.tools.conftest import Command, command
 
@@ -36,19 +35,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def compared(root: Path, a: str, b: str, how: Matching | None = None) -> StageComparison:
+def compared(root: Path, a: str, b: str, by: By = "steps") -> StageComparison:
     sides = (find_run(name, root / name / "results") for name in (a, b))
-    return compare_runs(*sides, how or Matching()).stages[0]
+    return compare_runs(*sides, by).stages[0]
 
 
 def steps_of(stage: StageComparison) -> list[tuple[int, int]]:
     return list(dict.fromkeys((row["step_a"], row["step_b"]) for row in stage.deltas))
-
-
-def paired(root: Path, step: int) -> list[Delta]:
-    """What two checkpoints' results give."""
-    tiers = ("tier2", "tier3", "tier4")
-    return compare(*(read_results(folder_of(root, name, step), tiers) for name in "ab"))
 
 
 def lead_in(stage: StageComparison, key: tuple[str, str, str] = ACC) -> Any:
@@ -73,7 +66,7 @@ def test_who_is_ahead_from_when_on(runs: Path) -> None:
 
 def test_by_tokens(runs: Path) -> None:
     """Run c sees twice as many tokens a step: its steps 5, 10 meet b's 10, 20; 25 meets none."""
-    stage = compared(runs, "b", "c", Matching(by="tokens"))
+    stage = compared(runs, "b", "c", "tokens")
     assert steps_of(stage) == [(10, 5), (20, 10)]
     assert not any("tokens" in note for note in stage.notes)
     same = compared(runs, "b", "c")
@@ -93,8 +86,6 @@ def test_files_say_what_the_terminal_says(command: Command, runs: Path, tmp_path
     acc = lead_in(content)
     assert (acc.better, acc.since_step_a, acc.since_step_b, acc.checkpoints) == ("A", 20, 20, 3)
     assert "A is better from step 20 on (3 of 4 matched checkpoints)" in acc.sentence
-    assert content.corrected_for in ended.out
-    assert "all 4 matched checkpoints at once (max-t" in content.corrected_for
     rows = pyarrow.csv.read_csv(tmp_path / "out/comparison.csv").to_pylist()
     assert len(rows) == len(content.deltas)
     for row, model in zip(rows, content.deltas, strict=True):
@@ -108,3 +99,23 @@ def test_exit_codes_of_runs(command: Command, runs: Path) -> None:
     assert command("compare", b, a).code == 0
     assert command("compare", b, a, "--fail-on-regression").code == 1
     assert command("compare", a, b, "--by", "nothing").code == 2
+
+
+def test_what_cannot_be_compared_is_one_sentence_and_no_file(
+    command: Command, runs: Path, tmp_path: Path
+) -> None:
+    root = Path(shutil.copytree(runs, tmp_path / "runs"))
+    (folder_of(root, "b", 20) / "tier2_ppl.json").write_bytes(b"{")
+    folder_of(root, "c", 10).rename(folder_of(root, "c", 15))
+    (tmp_path / "empty").mkdir()
+    cases = {
+        root / "b/results": "step_20/tier2_ppl.json: not JSON",
+        root / "c/results": "no checkpoints match by steps: A has 10 to 40 and B has 5 to 25",
+        tmp_path / "empty": "empty: nothing of this run is scored",
+        folder_of(root, "a", 20): "a/results: no tier files",
+    }
+    for other, words in cases.items():
+        ended = command("compare", root / "a/results", other, "--output", tmp_path / "out")
+        ended.check(1, words)
+        assert (ended.out, ended.err.count("\n")) == ("", 1), ended.err
+    assert not (tmp_path / "out").exists()
