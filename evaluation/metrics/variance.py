@@ -11,10 +11,11 @@ the sums are the variance:
                    that of independent units, as few clusters may agree by chance
     text           neighbouring blocks may hold parts of one document. The variance is the spectrum at
                    frequency zero: the mean square of the first cosine coefficients (Mueller, Journal of
-                   Econometrics 141, 2007), with as many degrees of freedom. At most 16 and at least 4 of
-                   them; fewer where the spectrum of an AR(1) process falls by more than BIAS over them
-                   (Andrews, Econometrica 59, 1991). Its carry is r1, or r2 / r1, where white noise lies
-                   over it
+                   Econometrics 141, 2007), with as many degrees of freedom; where independent blocks
+                   would vary more, theirs. At most 16 and at least 4 cosines: more would take in
+                   frequencies above those of long documents under noise. Fewer where the spectrum of an
+                   AR(1) process falls by more than BIAS over them (Andrews, Econometrica 59, 1991). Its
+                   carry is r1, or r2 / r1, where white noise lies over it
 """
 
 import math
@@ -116,12 +117,13 @@ def _of_text(influence: Floats, labels: Labels) -> Spread:
         return Spread(own, labels, n, n - 1, 0.0)
     count = cosine_count(influence)
     coefficients = cosines(influence, count)
-    variance = max(plain, float(coefficients @ coefficients))
+    dependent = float(coefficients @ coefficients)
+    variance, df = (dependent, count) if dependent > plain else (plain, n - 1)
     scaled = own * math.sqrt(variance / plain)
     batches = np.add.reduceat(influence, np.arange(0, n, max(1, n // (2 * count))))
     batches = batches - batches.mean()
     skew = float((batches**3).sum()) / float(batches @ batches) ** 1.5
-    return Spread(scaled, labels, n, count, skew * variance**1.5)
+    return Spread(scaled, labels, n, df, skew * variance**1.5)
 
 
 def cosine_count(influence: Floats) -> int:

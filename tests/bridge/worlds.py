@@ -145,11 +145,15 @@ def carried(
     return noise
 
 
-def documents(dice: Dice, n: int) -> Floats:
-    """Documents of 8 blocks each, which begin anywhere."""
-    start = int(dice.integers(8))
-    levels = np.repeat(dice.normal(0, 1, n // 8 + 2), 8)[start : start + n]
-    return levels + dice.normal(0, 0.5, n)
+def documents(size: int, noise: float) -> Callable[[Dice, int], Floats]:
+    """Documents of so many blocks, which begin anywhere."""
+
+    def draw(dice: Dice, n: int) -> Floats:
+        start = int(dice.integers(size))
+        levels = np.repeat(dice.normal(0, 1, n // size + 2), size)[start : start + n]
+        return levels + dice.normal(0, noise, n)
+
+    return draw
 
 
 def skewed(n: int) -> Draw:
@@ -308,7 +312,8 @@ WORLDS = (
     World("text 5×200, AR .5", text(5, 200, carried(0.5))),
     World("text 5×200, AR .8 lognormal", text(5, 200, carried(0.8, lognormal=True))),
     World("text 1×1000, AR .9", text(1, 1000, carried(0.9))),
-    World("text 1×300, documents of 8 blocks", text(1, 300, documents)),
+    World("text 1×300, documents of 8 blocks", text(1, 300, documents(8, 0.5))),
+    World("text 1×1000, documents of 64 blocks under noise", text(1, 1000, documents(64, 3.0))),
     World(
         "text 1×200, AR .9 under 70 % white noise",
         text(1, 200, carried(0.9, white=0.7)),
@@ -336,6 +341,7 @@ WORLDS = (
         "power: 1,319 questions, +2 points", rate(1319, 0.02), POWER, most=1.0, least_covered=0.0
     ),
     World("power: white text, +.2 sd", text(1, 200, carried(0.0), 0.2), POWER, 1.0, 0.0),
+    World("power: white text 5×200, +.09 sd", text(5, 200, carried(0.0), 0.09), POWER, 1.0, 0.0),
 )
 
 
