@@ -22,8 +22,6 @@ from evaluation.settings.verifiers import Pattern
 from evaluation.verification.verdicts import Verdict
 from tests.bridge.units import write_units
 
-VIEWS = ("lenient", "strict")
-
 TASK: dict[str, Any] = {
     "dataset": "some/sums",
     "prompt": "{{ q }}",
@@ -38,6 +36,7 @@ TASK: dict[str, Any] = {
 }
 
 
+FAILED = Verdict(credit=None, reason="the verifier's process died")
 JUDGES = {name: Pattern.model_validate(one) for name, one in TASK["verifiers"].items()}
 
 
@@ -46,10 +45,10 @@ def write_tier5(
 ) -> None:
     """One task, `sums`; each side has a prompt of its own on which all verifiers fail."""
     found = list(_prompts(skill, seed, prompts))
-    units = prompt_units(found, VIEWS)
+    units = prompt_units(found, tuple(JUDGES))
     summary = {
         "group": None,
-        "primary": VIEWS[0],
+        "primary": "lenient",
         **summarize_task(found, units, JUDGES),
         "views": TASK["verifiers"],
         "decoding": {"sampling": TASK["sampling"]},
@@ -57,7 +56,7 @@ def write_tier5(
     }
     write_jsonl(folder / FOLDER / "sums" / RESULTS, sample_rows(found))
     write_units(TIERS["tier5"], folder, {"sums": units})
-    rate = summary["verifiers"][VIEWS[0]]["pass_rate"]
+    rate = summary["verifiers"]["lenient"]["pass_rate"]
     content = {**common, "overall": {"pass_rate": rate}, "generation_tasks": {"sums": summary}}
     write_json(folder / "tier5_verified.json", content)
 
@@ -74,17 +73,13 @@ def _prompts(skill: float, seed: int, prompts: int) -> Iterator[SampledPrompt]:
             VerifiedSample(
                 index,
                 StoredCompletion("5" if right else "6", "eos" if number % 5 else "length", 4, 1),
-                {
-                    "lenient": _verdict(float(right), "5" if right else "6", fails=number == seed),
-                    "strict": _verdict(0.0, None, fails=number == seed),
+                dict.fromkeys(JUDGES, FAILED)
+                if number == seed
+                else {
+                    "lenient": Verdict(credit=float(right), answer="5" if right else "6"),
+                    "strict": Verdict(credit=0.0),
                 },
             )
             for index, right in enumerate(drawn)
         ]
         yield SampledPrompt(line, "How many?", samples)
-
-
-def _verdict(credit: float, answer: str | None, *, fails: bool) -> Verdict:
-    if fails:
-        return Verdict(credit=None, reason="the verifier's process died")
-    return Verdict(credit=credit, answer=answer)

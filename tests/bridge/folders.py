@@ -10,15 +10,12 @@ import numpy as np
 import pyarrow as pa
 import yaml
 
-from evaluation.bridge.delta import Delta, delta_of
-from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json, write_jsonl, write_parquet
 from evaluation.grading.probes import summarize
 from evaluation.grading.texts import block_units, slice_values
-from evaluation.metrics.measures import MEASURES
-from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts
-from evaluation.metrics.variance import Floats
+from evaluation.metrics.measures import MEASURES, measure_questions, summarize_questions
+from evaluation.metrics.positions import NATS, TOKENS, bin_starts
 from evaluation.results.units import Units
 from evaluation.settings.config import validate_config
 from evaluation.settings.groups import centered_weights, group_weights
@@ -27,7 +24,6 @@ from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS
 from tests.bridge.answers import TASK, write_tier5
 from tests.bridge.units import write_all_units, write_units
-from tests.metrics.summaries import summarize_choices
 
 SUITE = {
     "slices": {"web": {"dataset": "some/web", "group": "hq"}, "code": {"dataset": "some/code"}},
@@ -97,20 +93,13 @@ def _weights(plan: StagePlan, items: int) -> dict[str, Any]:
     groups: dict[str, Any] = {}
     for name, group in plan.suite.groups.items():
         same = dict.fromkeys(getattr(plan.suite, TIERS[group.tier].section), items)
-        weights, of_tier = (
-            group_weights(name, plan.suite.groups, same, same),
-            _of(groups, group.tier),
-        )
+        of_tier = groups.setdefault(group.tier, {"groups": {}, "offsets": {}})
+        weights = group_weights(name, plan.suite.groups, same, same)
         if group.centered:
             chances = dict.fromkeys(weights, 0.25)
             weights, of_tier["offsets"][name] = centered_weights(weights, chances)
         of_tier["groups"][name] = weights
     return groups
-
-
-def _of(groups: dict[str, Any], tier: str) -> dict[str, Any]:
-    found: dict[str, Any] = groups.setdefault(tier, {"groups": {}, "offsets": {}})
-    return found
 
 
 def write_side(
@@ -147,31 +136,22 @@ def write_side(
         "items": {"asked": items, "used": items, "left_out": {}},
         **header,
     }
-    about = {tier: {**common, **groups.get(tier, {})} for tier in plan.tiers}
     folder.mkdir(parents=True, exist_ok=True)
-    if "tier2" in about:
-        _tier2(folder, plan, about["tier2"], nats, seed, blocks)
-    if "tier3" in about:
-        _tier3(folder, plan, about["tier3"], skill, seed, items)
-    if "tier4" in about:
-        _tier4(folder, common, skill, seed, prompts)
-    if "tier5" in about:
-        write_tier5(folder, about["tier5"], skill, seed, prompts)
+    for tier in plan.tiers:
+        about = {**common, **groups.get(tier, {})}
+        if tier == "tier2":
+            _tier2(folder, plan, about, nats, seed, blocks)
+        elif tier == "tier3":
+            _tier3(folder, plan, about, skill, seed, items)
+        else:
+            write = _tier4 if tier == "tier4" else write_tier5
+            write(folder, about, skill, seed, prompts)
     write_all_units(folder)
     if not per_item:
         for tier in (TIERS["tier2"], TIERS["tier3"]):
             (folder / tier.items_file).unlink(missing_ok=True)
             (folder / tier.units_file).unlink(missing_ok=True)
     return folder
-
-
-def split_by_position(nats: Floats, tokens: Floats, length: int) -> Positions:
-    """Share each block's tokens among the bins; the later, the less each loses."""
-    bins = len(bin_starts(length))
-    tokens_there = np.tile((tokens // bins)[:, None], (1, bins)).astype(np.float64)
-    tokens_there[:, 0] += tokens % bins
-    weights = tokens_there * (1 - 0.1 * np.arange(bins))
-    return Positions(nats[:, None] * weights / weights.sum(axis=1, keepdims=True), tokens_there)
 
 
 def _tier2(folder: Path, plan: StagePlan, about: Any, nats: float, seed: int, blocks: int) -> None:
@@ -181,15 +161,17 @@ def _tier2(folder: Path, plan: StagePlan, about: Any, nats: float, seed: int, bl
         tokens = shared.integers(40, 64, blocks)
         per_token = nats + shared.normal(0, 0.3, blocks) + own.normal(0, 0.02, blocks)
         total, size = per_token * tokens, tokens * 4
-        by_position = split_by_position(total, tokens, plan.sequence_length)
+        bins = len(bin_starts(plan.sequence_length))
+        there = np.tile((tokens // bins)[:, None], (1, bins))  # equal losses at all positions
+        there[:, 0] += tokens % bins
         table = pa.table(
             {
                 "block": np.arange(blocks, dtype=np.int32),
                 "nats": total,
                 "tokens": tokens.astype(np.int32),
                 "bytes": size.astype(np.int64),
-                NATS: by_position.nats.tolist(),
-                TOKENS: by_position.tokens.astype(int).tolist(),
+                NATS: (per_token[:, None] * there).tolist(),
+                TOKENS: there.tolist(),
             }
         )
         units[name] = block_units(TIERS["tier2"], table, {"packed_tokens.pt": name})
@@ -237,7 +219,7 @@ def _tier3(folder: Path, plan: StagePlan, about: Any, skill: float, seed: int, i
         table = table.filter(table["gold"]) if task.kind == "gold" else table
         tables.append(table.add_column(0, "task", pa.array([name] * table.num_rows)))
         entries[name] = {
-            **summarize_choices(table, "raw", task.kind),
+            **summarize_questions(measure_questions(table, task.kind), "raw"),
             "data": name,
             "data_checksum": {"examples.jsonl": name},
             "group": task.group,
@@ -283,12 +265,6 @@ def write_stage_of(plan: StagePlan, steps: Mapping[int, dict[str, Any]], **bridg
     for step, own in steps.items():
         write_side(plan.step_folder(step), plan, step=step, **{"seed": step, **own})
     write_stage(plan, {step: write_deltas(plan, step) for step in steps})
-
-
-def accuracy_delta(item: str, estimate: Estimate) -> Delta:
-    """A tested delta of a task from a bridge of one half."""
-    values = 0.5 + estimate.value, 0.5
-    return delta_of(TIERS["tier3"], item, None, "acc", values, estimate)
 
 
 def read(path: Path) -> Any:

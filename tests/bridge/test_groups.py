@@ -5,24 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from statsmodels.stats.multitest import multipletests
 
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.write import write_deltas
 from evaluation.errors import ConfigError
-from evaluation.files import write_json, write_parquet
-from evaluation.reporting.table import stage_rows
+from evaluation.files import write_json
 from evaluation.reporting.tables.side_by_side import checkpoint_columns
-from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.settings.groups import group_weights
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
-from tests.bridge.units import write_all_units
 
 QUIZ: dict[str, Any] = SUITE["tasks"]["quiz"]
 TASKS = {**dict.fromkeys(("quiz", "exam", "riddles"), QUIZ), "last_word": GOLD}
@@ -80,13 +74,12 @@ def test_means_and_their_intervals_by_hand(tmp_path: Path) -> None:
     folders = plan.step_folder(20), plan.bridge_folder
     sides = [read_results(folder, plan.tiers) for folder in folders]
     found = {(one.tier, one.item, one.metric): one for one in compare(*sides)}
-    for metric in ("delta_acc", "delta_gold_bits_per_byte", "delta_correct_probability"):
+    for metric in ("delta_acc", "delta_gold_bits_per_byte"):
         group = found["tier3", "core (group)", metric]
         parts = {name: found["tier3", name, metric].estimate for name in CORE}
         value = sum(CORE[name] * part.value for name, part in parts.items())
-        se = math.sqrt(sum((CORE[name] * part.se) ** 2 for name, part in parts.items()))
+        se = math.hypot(*(CORE[name] * part.se for name, part in parts.items()))
         assert (group.estimate.value, group.estimate.se) == pytest.approx((value, se))
-        assert group.estimate.low < value < group.estimate.high
         assert not group.primary
     assert found["tier3", "exam", "delta_acc"].estimate.units == 20  # clusters
     texts, overall = (found["tier2", item, "delta_ppl"] for item in ("texts (group)", "overall"))
@@ -95,8 +88,6 @@ def test_means_and_their_intervals_by_hand(tmp_path: Path) -> None:
     assert (known.value, known.se) == pytest.approx(by_hand(*folders), abs=1e-12)
     for side, folder in zip(sides, folders, strict=True):
         values = {(one.item, one.metric): one for one in values_of(side)}
-        accuracies = [CORE[name] * values[name, "acc"].value for name in CORE]
-        assert values["core (group)", "acc"].value == pytest.approx(sum(accuracies))
         mean = values["choices (group)", "acc"]
         expected = np.mean([one.mean() for one in questions(folder).values()])
         assert mean.value == pytest.approx(expected, abs=1e-12)
@@ -108,7 +99,9 @@ def test_a_centered_group_is_zero_at_chance(tmp_path: Path) -> None:
     write_stage_of(plan, {n: {"skill": 0.3, "nats": 2.9} for n in STEPS})
     folders = plan.step_folder(20), plan.bridge_folder
     ours, theirs = (read_results(folder, plan.tiers) for folder in folders)
-    found = {one.item: one for one in compare(ours, theirs) if one.metric == "delta_acc"}
+    deltas = compare(ours, theirs)
+    assert {one.metric for one in deltas if one.item == "fair (group)"} == {"delta_acc"}
+    found = {one.item: one for one in deltas if one.metric == "delta_acc"}
     fair, plain = found["fair (group)"], found["choices (group)"]
     assert fair.value == pytest.approx((plain.value - 0.25) / 0.75)
     for name in ("value", "se", "low", "high"):
@@ -118,42 +111,8 @@ def test_a_centered_group_is_zero_at_chance(tmp_path: Path) -> None:
     fair_level, level = levels["fair (group)"], levels["choices (group)"]
     assert (fair_level.value, fair_level.chance) == (pytest.approx(fair.value), 0.0)
     assert fair_level.low == pytest.approx((level.low - 0.25) / 0.75)
-    assert not any(
-        one.item == "fair (group)" and "bits" in one.metric for one in compare(ours, theirs)
-    )
     content = read(plan.step_folder(20) / "bridge_deltas.json")
     assert content["objectives"][0]["delta"] == fair.estimate.value
-
-
-def test_strata_are_items_with_deltas_of_their_own(tmp_path: Path) -> None:
-    plan = written(tmp_path, OF_CORE)
-    parity = np.arange(400) % 2
-    for folder in (*map(plan.step_folder, STEPS), plan.bridge_folder):
-        path = folder / "tier3_cf_candidates.parquet"
-        table = pq.read_table(path)
-        even = np.array(["even", "odd"])[
-            np.array([int(i.split("/")[1]) % 2 for i in table["item"].to_pylist()])
-        ]
-        chosen = np.where(np.array(table["task"].to_pylist()) == "quiz", even, None)
-        table = table.drop_columns(["stratum"])
-        write_parquet(path, table.append_column("stratum", pa.array(chosen, pa.string())))
-        write_all_units(folder)
-    content, _ = write_deltas(plan, 20)
-    found = read(plan.step_folder(20) / "bridge_deltas.json")["groups"]
-    rows = {(row["item"], row["group"]): row for row in found if row["tier"] == "tier3"}
-    assert {*rows} == {("quiz", "even"), ("quiz", "odd")}
-    sides = [questions(folder)["quiz"] for folder in (plan.step_folder(20), plan.bridge_folder)]
-    for (_, name), row in rows.items():
-        ours, theirs = (side[parity == (name == "odd")] for side in sides)
-        assert (row["value"], row["prompts"]) == (pytest.approx(ours.mean()), 200)
-        assert row["delta"] == pytest.approx((ours - theirs).mean())
-        assert row["low"] < row["delta"] < row["high"]
-    adjusted = multipletests([row["p"] for row in rows.values()], method="holm")[1]
-    assert [row["p_holm"] for row in rows.values()] == pytest.approx(list(adjusted))
-    table = stage_rows(read_stage(plan, [20]), {}, {20: content}, {})
-    (row,) = (r for r in table if (r["item"], r["step"]) == ("quiz (stratum odd)", 20))
-    assert row["delta"] == rows["quiz", "odd"]["delta"]
-    assert (row["n"], row["primary"], row["against"]) == (200, False, "second/100")
 
 
 def test_the_larger_of_two_forms_has_a_delta_where_both_sides_take_one(tmp_path: Path) -> None:
@@ -191,9 +150,5 @@ def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
     advice = read(plan.results / "recommendation.json")
     assert (advice["verdict"], advice["headline"]["group"]) == ("met", "core")
     cells = checkpoint_columns({"step 20": plan.step_folder(20)})[0]["step 20"]
-    items = sorted([key[:2] for key in cells if key[0] != "tier2"], key=lambda key: key[0])
     names = [f"{name} (group)" for name in ("core", "known", "choices")]
-    assert items == [
-        *(("tier3", name) for name in ("overall", *names, *TASKS)),
-        *(("tier5", name) for name in ("overall", "sums")),
-    ]
+    assert [key[1] for key in cells if key[0] == "tier3"] == ["overall", *names, *TASKS]

@@ -12,6 +12,8 @@ from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edit_json, make_plans, read, write_side, write_stage_of
 
+OTHER = {"name": "a", "fingerprint": "other"}
+
 
 def two_sides(
     root: Path, *, objective: list[dict[str, Any]] | None = None, **ours: Any
@@ -96,11 +98,7 @@ def test_single_items_and_external_results_have_no_interval(
     ("file", "changes", "message"),
     [
         ("tier2_ppl.json", {"protocol": "test-2"}, "protocol: 'test-2'"),
-        (
-            "tier3_cf.json",
-            {"tokenizer": {"name": "a", "fingerprint": "other"}},
-            "tokenizer: 'other'",
-        ),
+        ("tier3_cf.json", {"tokenizer": OTHER}, "tokenizer: 'other'"),
         ("tier2_ppl.json", {"sequence_length": 128}, "sequence length: 128"),
         ("tier4_sft_native.json", {"data_checksum": "x"}, "prompts: 'x'"),
         ("tier3_cf.json", {"tasks": {}}, "tasks is {}: "),

@@ -11,11 +11,14 @@ from scipy import special
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.grading.texts import CANDIDATE_SCHEMA
-from evaluation.metrics.measures import MEASURES
+from evaluation.metrics.measures import MEASURES, measure_questions, summarize_questions
 from evaluation.settings.tiers import TIERS
-from tests.metrics.summaries import choice_measures, summarize_choices
 
 NORMALIZATIONS = ("raw", "per_char", "per_byte", "per_token", "pmi")
+
+
+def summarize_choices(table, primary):
+    return summarize_questions(measure_questions(table, "ranked"), primary)
 
 
 def table_of(*items: dict) -> pa.Table:
@@ -112,24 +115,21 @@ def test_a_tie_is_shared_whatever_the_order_of_candidates(items):
 
 
 def test_measures_by_hand():
-    """Right answer of 8 bytes and 4 characters at -2 nats; the others at -4 of 8, -1 of 1."""
-    one = {"logprob": [-2.0, -4.0, -1.0], "bytes": [8, 8, 1], "chars": [4, 8, 1]}
-    found = choice_measures(table_of(one))
+    """The first answer is right; then the second one is right too, and better."""
+    table = table_of({"logprob": [-2.0, -1.0, -3.0], "bytes": [8, 8, 1]})
+    found = measure_questions(table, "ranked").measures
     assert {metric.name for metric in TIERS["tier3"].secondary} == found.keys()
     assert found["gold_bits_per_byte"] == pytest.approx([2 / 8 / math.log(2)])
+    place = table.column_names.index("gold")
+    both = measure_questions(
+        table.set_column(place, "gold", pa.array([True, True, False])), "ranked"
+    ).measures
+    assert both["gold_bits_per_byte"] == pytest.approx([1 / 8 / math.log(2)])
+    assert both["correct_probability"] == pytest.approx([special.softmax([-2, -1, -3])[:2].sum()])
 
 
 @given(drawn_items(st.floats(-900, 0)))
 def test_probabilities_are_scipys_softmax(items):
-    found = choice_measures(table_of(*items))
+    found = measure_questions(table_of(*items), "ranked").measures
     wanted = [special.softmax(one["logprob"])[one["gold"]] for one in items]
     assert found["correct_probability"] == pytest.approx(wanted)
-
-
-def test_the_best_of_several_right_answers_counts():
-    table = table_of({"logprob": [-2.0, -1.0, -3.0]})
-    place = table.column_names.index("gold")
-    both = table.set_column(place, "gold", pa.array([True, True, False]))
-    found = choice_measures(both)
-    assert found["gold_bits_per_byte"] == pytest.approx([1 / math.log(2)])
-    assert found["correct_probability"] == pytest.approx([special.softmax([-2, -1, -3])[:2].sum()])

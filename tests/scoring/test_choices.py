@@ -1,12 +1,12 @@
 import pytest
 
 from evaluation.grading.texts import CANDIDATE_SCHEMA, candidates
+from evaluation.metrics.measures import measure_questions, summarize_questions
 from evaluation.prefill.caches import AnswerCandidate, Context, QuestionLine, TokenizedQuestion
 from evaluation.scoring import choices
 from evaluation.scoring.choices import score_questions
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.window import Request
-from tests.metrics.summaries import summarize_choices
 from tests.scoring import tiny
 
 
@@ -68,5 +68,5 @@ def test_candidates_are_scored_after_their_own_contexts():
     assert table["chars"].to_pylist() == [3, 4] * 2
     by_hand = [plain[1] / 4 > plain[0] / 3, plain[3] / 4 > plain[2] / 3]
     assert [row["truncated"] for row in rows] == [0, 0]
-    summary = summarize_choices(table, "per_char")
+    summary = summarize_questions(measure_questions(table, "ranked"), "per_char")
     assert summary["accuracy"] == sum(by_hand) / 2
