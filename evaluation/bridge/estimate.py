@@ -25,7 +25,7 @@ from scipy import special
 
 from evaluation.bridge.differences import Paired
 from evaluation.bridge.exact_tests import PairCounts
-from evaluation.metrics.variance import Spread
+from evaluation.metrics.variance import Spread, cubes
 from evaluation.settings.metric import LARGEST
 
 CONFIDENCE = 0.95
@@ -223,8 +223,8 @@ def _of_parts(estimates: Sequence[Estimate], shares: Sequence[float]) -> tuple[f
     sums = np.bincount(labels, np.concatenate([w * part.influence for w, part in joint]))
     variance += float(sums @ sums) - math.fsum((w * part.error) ** 2 for w, part in joint)
     skewed = np.concatenate([w * part.influence * bool(part.third) for w, part in joint])
-    third += float((np.bincount(labels, skewed) ** 3).sum())
-    third -= math.fsum(w**3 * float((part.influence**3).sum()) for w, part in joint if part.third)
+    third += cubes(np.bincount(labels, skewed).astype(np.float64))
+    third -= math.fsum(w**3 * cubes(part.influence) for w, part in joint if part.third)
     groups = len(np.unique(labels)) + sum(term.units for term in estimates)
     groups -= sum(len(part.labels) for _, part in joint)
     return max(variance, 1e-9 * math.fsum(own)), third, min(df, max(1.0, groups - 1.0))

@@ -73,7 +73,7 @@ def spread(influence: Floats, groups: Grouping) -> Spread | None:
     own = inner * scale
     count = 1 + int(strata.max())
     if not groups.repeats:
-        return Spread(own, groups.labels, n, max(1, n - count), float((own**3).sum()))
+        return Spread(own, groups.labels, n, max(1, n - count), cubes(own))
     labels, place = np.unique(groups.labels, return_inverse=True)
     if len(labels) < 2:
         return None
@@ -89,7 +89,12 @@ def spread(influence: Floats, groups: Grouping) -> Spread | None:
         sums = np.ones(len(sums)) if alike else sums
         sums *= math.sqrt(plain / float(sums @ sums))
     df = max(1, len(labels) - len(np.unique(stratum)))
-    return Spread(sums, labels, len(labels), df, float((sums**3).sum()))
+    return Spread(sums, labels, len(labels), df, cubes(sums))
+
+
+def cubes(influence: Floats) -> float:
+    """Return the sum of cubes; numpy's own power takes a hundred times as long."""
+    return float(influence @ (influence * influence))
 
 
 def _within(influence: Floats, strata: Labels | None) -> tuple[Floats, Labels, Floats]:
@@ -122,7 +127,7 @@ def _of_text(influence: Floats, labels: Labels) -> Spread:
     scaled = own * math.sqrt(variance / plain)
     batches = np.add.reduceat(influence, np.arange(0, n, max(1, n // (2 * count))))
     batches = batches - batches.mean()
-    skew = float((batches**3).sum()) / float(batches @ batches) ** 1.5
+    skew = cubes(batches) / float(batches @ batches) ** 1.5
     return Spread(scaled, labels, n, df, skew * variance**1.5)
 
 
