@@ -74,7 +74,17 @@ class Delta:
             **{name: getattr(self.estimate, name) for name in ("p", "mde", "n", "method", "note")},
             "clusters": self.estimate.units,
             "higher_is_better": self.definition.higher_is_better,
+            **self._moves,
         }
+
+    @property
+    def _moves(self) -> dict[str, int]:
+        """How many units gained credit, and how many lost some; empty where it is no credit of units."""
+        paired = self.estimate.paired
+        if paired is None or not paired.credit:
+            return {}
+        gains = self.sign * paired.judged.amounts
+        return {"gained": int((gains > 0).sum()), "lost": int((gains < 0).sum())}
 
 
 def headline_delta(tier: TierName) -> str:

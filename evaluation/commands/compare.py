@@ -115,19 +115,16 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _table(options: argparse.Namespace) -> int:
     """Write checkpoints' results side by side."""
-    from evaluation.reporting.tables.side_by_side import (
-        LEGEND,
-        checkpoint_columns,
-        columns_as_json,
-        columns_in,
-    )
+    from evaluation.reporting.tables.side_by_side import LEGEND, as_csv, as_text, side_by_side
 
     folders = _labelled(options.folders)
-    columns, notes = checkpoint_columns(folders)
+    rows, notes = side_by_side(folders)
     if options.json:
-        text = json.dumps(columns_as_json(columns, folders, notes), indent=1) + "\n"
+        text = json.dumps({"rows": rows, "notes": notes}, indent=1) + "\n"
+    elif options.format == "csv":
+        text = as_csv(rows)
     else:
-        text = columns_in(options.format, columns)
+        text = as_text(rows, [*folders], latex=options.format == "latex")
     if options.output is None:
         sys.stdout.write(text)
     else:

@@ -37,22 +37,15 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 def _show(options: argparse.Namespace) -> int:
     """Print the first questions of a task, or those that changed most against the bridge."""
     from evaluation.errors import ConfigError
-    from evaluation.reporting.flips import answered, as_text, flips_of, tier_of
+    from evaluation.reporting.flips import answers_of, as_text, tier_of
 
     plan = named_stage(plans_with_known_steps(options), options.stage, options.config)
     if options.flipped and plan.stage.bridge is None:
         raise ConfigError(f"{options.config}: {plan.name} has no bridge; leave --flipped out")
     tier = tier_of(plan, plan.step_folder(options.step), options.task)
-    if not options.flipped:
-        for ours, theirs in answered(plan, options.step, tier, options.task, options.most):
-            print(as_text(ours, theirs), end="\n\n")
-        return 0
-    flips = [*flips_of(plan, options.step, tier, [options.task], options.most)]
-    for flip in flips:
-        print("gained" if flip.gain > 0 else "lost", as_text(flip.ours, flip.theirs), end="\n\n")
-    print(
-        f"{len(flips)} questions of {options.task} are shown"
-        if flips
-        else "nothing was gained or lost"
-    )
+    asked = plan, options.step, tier, options.task, options.most
+    pairs = [*answers_of(*asked, flipped=options.flipped)]
+    for pair in pairs:
+        print(as_text(pair), end="\n\n")
+    print(f"{len(pairs)} questions of {options.task} are shown")
     return 0

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.commands import (
@@ -54,15 +55,17 @@ def _reported(failed: Sequence[str]) -> int:
 
 def _bridge_table(options: argparse.Namespace) -> int:
     """Print the decision of the chosen stage, or of all."""
-    from evaluation.reporting.terminal import bridge_table as table
-    from evaluation.reporting.terminal import bridge_verdicts
+    from evaluation.reporting.decision import decision_lines, decision_row
+    from evaluation.reporting.judged_stage import read_stage
 
     plans = plans_with_known_steps(options)
-    chosen = chosen_plans(options, plans)
+    stages = [read_stage(plan, plans) for plan in chosen_plans(options, plans).values()]
+    rows = {stage.plan.name: decision_row(stage) for stage in stages}
     if options.json:
-        print_json(bridge_verdicts(chosen, plans))
+        print_json({"stages": {name: asdict(row) for name, row in rows.items()}})
     else:
-        print(table(chosen, plans))
+        lines = {name: "\n  ".join(decision_lines(row)) for name, row in rows.items()}
+        print("\n\n".join(f"{name}: {text}" for name, text in lines.items()))
     return 0
 
 

@@ -109,9 +109,12 @@ def _recorded(run: PlannedRun, plan: StagePlan) -> Iterator[str]:
 
 def _advice(plan: StagePlan, plans: Plans) -> str:
     """Return a stage's recommendation, and the path of its report."""
-    from evaluation.reporting.terminal import advice_lines
+    from evaluation.reporting.decision import decision_lines, decision_row
+    from evaluation.reporting.judged_stage import read_stage
 
-    lines = advice_lines(plan, plans) if plan.stage.bridge else ["no bridge, so no recommendation"]
+    lines = ["no bridge, so no recommendation"]
+    if plan.stage.bridge:
+        lines = decision_lines(decision_row(read_stage(plan, plans)))
     first, *others = [*lines, f"report: {plan.results / 'report.html'}"]
     return "\n".join([f"{plan.name}: {first}", *(f"  {line}" for line in others)])
 

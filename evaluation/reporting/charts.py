@@ -198,12 +198,11 @@ def heat(data: Data, kind: Kind, items: Sequence[str], checkpoints: Sequence[str
 
 
 def moves(
-    data: Data, tier: TierName, items: Sequence[str], checkpoints: Sequence[str], chosen: str
+    data: Data, kind: Kind, items: Sequence[str], checkpoints: Sequence[str], chosen: str
 ) -> Drawn:
     """Draw the shares of questions that one checkpoint gained and lost against the bridge."""
-    own = alt.Chart(data).transform_filter(f"datum.tier == '{tier}'")
-    base = own.transform_filter(alt.FieldOneOfPredicate(field="item", oneOf=[*items]))
-    base = base.transform_filter("datum.checkpoint == checkpoint")
+    own = f"{_of(kind)} && datum.checkpoint == checkpoint && isValid(datum.gained)"
+    base = alt.Chart(data).transform_filter(own)
     layers = []
     for name, sign, colour in (("gained", "", "better"), ("lost", "-", "worse")):
         share = f"{sign}100 * datum.{name} / datum.n"

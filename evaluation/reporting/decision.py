@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from evaluation.errors import printable
 from evaluation.reporting.judged_stage import JudgedStage
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.settings.measured import TRUNCATED
@@ -205,9 +206,9 @@ def _warnings(stage: JudgedStage) -> Iterator[str]:
 
 
 def decision_lines(row: DecisionRow) -> list[str]:
-    """Return a row as lines of text, what to do first."""
+    """Return a row as lines of text, what to do first; control characters are escaped."""
     lines = [f"{row.do}{f' ({row.about})' if row.about else ''}", *filter(None, [row.path])]
     for title, objectives in (("gained", row.gained), ("must not fall", row.kept)):
         lines += [f"{title}: {line.text}: {line.verdict}" for line in objectives]
     lines += [f"doubt: {text}" for text in row.doubt]
-    return lines + [f"warning: {text}" for text in row.warnings]
+    return [*map(printable, [*lines, *(f"warning: {text}" for text in row.warnings)])]

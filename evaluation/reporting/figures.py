@@ -7,15 +7,14 @@ import pandas as pd
 
 from evaluation.reporting import charts
 from evaluation.reporting.charts import Drawn
-from evaluation.reporting.flips import WITH_ANSWERS
 from evaluation.reporting.judged_stage import JudgedStage
 from evaluation.settings.tiers import TIERS
 
 
-def write_figures(stage: JudgedStage, moved: pd.DataFrame) -> None:
+def write_figures(stage: JudgedStage) -> None:
     """Write each tier's charts as SVG, of its headline if it has that, and remove those of earlier data."""
     frame, drawn = charts.headlines(stage.frame), dict[Path, Drawn]()
-    for (tier, metric), name, chart in figures(stage, frame, moved, frame, moved):
+    for (tier, metric), name, chart in figures(stage, frame, frame):
         path = stage.plan.figures_folder / f"{tier}_{name}.svg"
         if metric == TIERS[tier].headline or path not in drawn:
             drawn[path] = chart
@@ -26,17 +25,13 @@ def write_figures(stage: JudgedStage, moved: pd.DataFrame) -> None:
 
 
 def figures(
-    stage: JudgedStage,
-    frame: pd.DataFrame,
-    moved: pd.DataFrame,
-    data: charts.Data,
-    moves_data: charts.Data,
+    stage: JudgedStage, frame: pd.DataFrame, data: charts.Data
 ) -> Iterator[tuple[charts.Kind, str, Drawn]]:
     """Yield tier and headline, what it is, and the chart, of everything that is drawn of a stage.
 
     Args:
-        frame: Rows of headlines; `moved` has the questions gained and lost.
-        data: The same rows, or the name under which a page has them; `moves_data` likewise.
+        frame: Rows of headlines.
+        data: The same rows, or the name under which a page has them.
     """
     chosen = "" if stage.chosen is None else stage.plan.label(stage.chosen)
     frame = frame[frame["role"] != "reference"]
@@ -48,7 +43,6 @@ def figures(
             first = chosen if chosen in known else known[-1]
             yield kind, "heat", charts.heat(data, kind, items, known)
             yield kind, "forest", charts.forest(data, kind, items, known, first)
-            counted = [item for item in items if len(moved) and item in set(moved["item"])]
-            if kind[0] in WITH_ANSWERS and counted:
-                yield kind, "moves", charts.moves(moves_data, kind[0], counted, known, first)
+            if counted := charts.items_of(own[own["gained"].notna()]):
+                yield kind, "moves", charts.moves(data, kind, counted, known, first)
         yield kind, "curves", charts.curves(data, kind, items)

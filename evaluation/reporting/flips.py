@@ -1,11 +1,10 @@
 """Questions and prompts that a checkpoint gained or lost against the bridge, with both answers."""
 
+import math
 import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-
-import pandas as pd
+from typing import NamedTuple
 
 from evaluation.errors import ResultsError, printable
 from evaluation.reporting.samples import ItemAnswer, credits_of, samples_of
@@ -16,67 +15,48 @@ WITH_ANSWERS = [name for name, tier in TIERS.items() if tier.kind == "credit"]
 """Tiers of questions and prompts."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnswerFlip:
-    """A question whose credit changed; `ours` and `theirs` are the samples of both checkpoints."""
+class AnswerPair(NamedTuple):
+    """A question as a checkpoint and its bridge answered it, and what the checkpoint gained."""
 
-    tier: TierName
-    item: str
-    gain: float
     ours: ItemAnswer
-    theirs: ItemAnswer
+    theirs: ItemAnswer | None
+    gain: float
+
+    @property
+    def change(self) -> str:
+        """Whether the question was gained or lost."""
+        return "gained" if self.gain > 0 else "lost" if self.gain < 0 else ""
 
 
-def gains(folder: Path, bridge: Path, tier: TierName) -> pd.DataFrame:
-    """Return the credits of both checkpoints by item and unit, and what was gained; units of both alone."""
-    ours, theirs = (credits_of(side, tier) for side in (folder, bridge))
-    if ours["item"].equals(theirs["item"]) and ours["unit"].equals(theirs["unit"]):
-        both = ours.to_pandas().assign(before=theirs["credit"].to_pandas())
-    else:
-        before = theirs.to_pandas().rename(columns={"credit": "before"})
-        both = ours.to_pandas().merge(before, on=["item", "unit"])
-    both = both.dropna(subset=["item", "credit", "before"])
-    return both.assign(gain=both["credit"] - both["before"])
+def gains(folder: Path, bridge: Path, tier: TierName, item: str) -> dict[str, float]:
+    """Return what each unit of an item gained, of those that both sides judged; raise ResultsError."""
+    ours, theirs = (credits_of(side, tier).get(item, {}) for side in (folder, bridge))
+    gain = {unit: ours[unit] - theirs[unit] for unit in ours if unit in theirs}
+    return {unit: size for unit, size in gain.items() if not math.isnan(size)}
 
 
-def moves(plan: StagePlan, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return for each checkpoint and item how many questions were gained and lost, where a delta exists."""
-    rows = []
-    compared = frame[frame["delta"].notna() & frame["tier"].isin(WITH_ANSWERS)]
-    for (checkpoint, step, tier), own in compared.groupby(
-        ["checkpoint", "step", "tier"], sort=False
-    ):
-        both = gains(plan.step_folder(int(step)), plan.bridge_folder, tier)
-        for item, units in both[both["item"].isin(own["item"])].groupby("item", sort=False):
-            gained, lost = int((units["gain"] > 0).sum()), int((units["gain"] < 0).sum())
-            about = {"checkpoint": checkpoint, "tier": tier, "item": item, "n": len(units)}
-            rows.append({**about, "gained": gained, "lost": lost})
-    return pd.DataFrame(rows, columns=["checkpoint", "tier", "item", "n", "gained", "lost"])
+def answers_of(
+    plan: StagePlan, step: int, tier: TierName, item: str, most: int, *, flipped: bool
+) -> Iterator[AnswerPair]:
+    """Yield the first questions of an item, or those that were gained or lost most, lost ones first.
 
-
-def flips_of(
-    plan: StagePlan, step: int, tier: TierName, items: Sequence[str], most: int
-) -> Iterator[AnswerFlip]:
-    """Yield the questions of each item whose credit changed most, at most `most` lost and `most` gained.
+    Args:
+        most: Most questions; of flipped ones, most that were lost, and most that were gained.
 
     Raises:
         ResultsError: Results or the texts that were scored are missing or damaged.
     """
     sides = plan.step_folder(step), plan.bridge_folder
-    both = gains(*sides, tier)
-    for item in items:
-        own = both[(both["item"] == item) & (both["gain"] != 0)].sort_values("gain", kind="stable")
-        lost, gained = own[own["gain"] < 0].head(most), own[own["gain"] > 0].tail(most)
-        change = {**_by_unit(lost), **_by_unit(gained)}
-        ours, theirs = (_first(samples_of(plan, side, tier, item, list(change))) for side in sides)
-        for unit, gain in change.items():
-            if unit in ours and unit in theirs:
-                mine, other = ours[unit], theirs[unit]
-                yield AnswerFlip(tier=tier, item=item, gain=gain, ours=mine, theirs=other)
-
-
-def _by_unit(rows: pd.DataFrame) -> dict[str, float]:
-    return dict(zip(rows["unit"], rows["gain"].map(float), strict=True))
+    gain, units = gains(*sides, tier, item), [*credits_of(sides[0], tier).get(item, {})][:most]
+    if flipped:
+        order = sorted(gain, key=lambda unit: gain[unit])
+        lost = [unit for unit in order if gain[unit] < 0][:most]
+        units = lost + [unit for unit in order if gain[unit] > 0][-most:]
+    ours = _first(samples_of(plan, sides[0], tier, item, units))
+    paired = [unit for unit in units if unit in credits_of(sides[1], tier).get(item, {})]
+    theirs = _first(samples_of(plan, sides[1], tier, item, paired)) if paired else {}
+    for unit in (unit for unit in units if unit in ours):
+        yield AnswerPair(ours[unit], theirs.get(unit), gain.get(unit, 0.0))
 
 
 def _first(samples: Iterator[ItemAnswer]) -> dict[str, ItemAnswer]:
@@ -89,42 +69,32 @@ def _first(samples: Iterator[ItemAnswer]) -> dict[str, ItemAnswer]:
     return chosen
 
 
-def answered(
-    plan: StagePlan, step: int, tier: TierName, item: str, most: int
-) -> Iterator[tuple[ItemAnswer, ItemAnswer | None]]:
-    """Yield the first questions of an item with both sides' answers; raise ResultsError."""
-    before: dict[str, ItemAnswer] = {}
-    if plan.stage.bridge is not None and (plan.bridge_folder / TIERS[tier].units_file).exists():
-        before = _first(samples_of(plan, plan.bridge_folder, tier, item))
-    samples = _first(samples_of(plan, plan.step_folder(step), tier, item))
-    for id in [*samples][:most]:
-        yield samples[id], before.get(id)
-
-
 def tier_of(plan: StagePlan, folder: Path, item: str) -> TierName:
     """Return the tier that has an item with answers in a checkpoint's results; raise ResultsError."""
     known: list[str] = []
     for tier in WITH_ANSWERS:
-        if tier in plan.tiers and (folder / TIERS[tier].units_file).exists():
-            names = dict.fromkeys(credits_of(folder, tier)["item"].to_pylist())
-            if item in names:
-                return tier
-            known += filter(None, names)
+        names = credits_of(folder, tier) if tier in plan.tiers else {}
+        if item in names:
+            return tier
+        known += names
     raise ResultsError(
         f"{folder}: has no answers to {item!r}, but to {', '.join(known) or 'nothing'}"
     )
 
 
-def as_text(sample: ItemAnswer, before: ItemAnswer | None = None, width: int = 100) -> str:
+def as_text(pair: AnswerPair, width: int = 100) -> str:
     """Return a question with its answers for a terminal: the end of a long prompt, texts whole."""
-    question = sample.prompt[-1200:].strip()
-    parts = [f"── {sample.id}", question, f"right:  {sample.target}"]
-    for name, side in (("bridge", before), ("answer", sample)):
+    ours = pair.ours
+    parts = [
+        f"── {ours.id} {pair.change}".rstrip(),
+        ours.prompt[-1200:].strip(),
+        f"right:  {ours.target}",
+    ]
+    for name, side in (("bridge", pair.theirs), ("answer", ours)):
         if side is not None:
             credit = "not judged" if side.credit is None else f"{side.credit:g}"
             why = f" ({'; '.join(side.reasons)})" if side.reasons else ""
             parts.append(f"{name}: [{credit}]{why} {side.answer}")
             parts += [f"    {c.score:10.3f}  {c.text}" for c in side.choices]
     lines = (printable(line) for part in parts for line in part.splitlines())
-    indent = "    "
-    return "\n".join(textwrap.fill(line, width, subsequent_indent=indent) for line in lines)
+    return "\n".join(textwrap.fill(line, width, subsequent_indent="    ") for line in lines)

@@ -40,10 +40,10 @@ def write_logs(plan: StagePlan, output: Path, steps: Sequence[int] | None = None
         if steps is not None and not folder.is_dir():
             raise ResultsError(f"{folder}: no such results; score the step, or leave it out")
         for tier in WITH_ANSWERS:
-            for item in items_of_tier(folder, tier):
+            for item in credits_of(folder, tier):
                 path = output / plan.name / name / f"{tier}_{item}.json"
                 before = {}
-                if name != "bridge" and item in items_of_tier(plan.bridge_folder, tier):
+                if name != "bridge" and item in credits_of(plan.bridge_folder, tier):
                     answers = samples_of(plan, plan.bridge_folder, tier, item)
                     before = {(one.id, one.number): one for one in answers}
                 answers = samples_of(plan, folder, tier, item)
@@ -51,13 +51,6 @@ def write_logs(plan: StagePlan, output: Path, steps: Sequence[int] | None = None
                 log = _log(f"{plan.name}/{name}", folder, tier, item, samples)
                 write_text(path, json.dumps(log))
                 yield path
-
-
-def items_of_tier(folder: Path, tier: TierName) -> list[str]:
-    """Return the items of a checkpoint's tier that have answers; none without its results."""
-    if not (folder / TIERS[tier].units_file).exists():
-        return []
-    return [item for item in dict.fromkeys(credits_of(folder, tier)["item"].to_pylist()) if item]
 
 
 def _log(model: str, folder: Path, tier: TierName, item: str, samples: list[Log]) -> Log:

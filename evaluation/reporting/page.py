@@ -21,7 +21,7 @@ from evaluation.reporting import charts
 from evaluation.reporting.charts import Drawn
 from evaluation.reporting.decision import decision_lines, decision_row
 from evaluation.reporting.figures import figures
-from evaluation.reporting.flips import WITH_ANSWERS, AnswerFlip, flips_of
+from evaluation.reporting.flips import AnswerPair, answers_of
 from evaluation.reporting.judged_stage import JudgedStage
 from evaluation.reporting.provenance import provenance_rows
 from evaluation.reporting.references import with_references
@@ -36,7 +36,7 @@ ROWS = 2_800
 """Most rows that a page holds; of more checkpoints it shows some, evenly."""
 
 SHOWN = "stage checkpoint step role tier item metric higher_is_better value low high n".split()
-SHOWN += "chance delta delta_low delta_high p_holm mde flag".split()
+SHOWN += "chance delta delta_low delta_high p_holm mde flag gained lost".split()
 """Columns that charts and the page's table read."""
 
 EACH_WAY = 3
@@ -45,7 +45,7 @@ EACH_WAY = 3
 SHORT = 700
 """Characters of a text that a page shows: the end of a prompt, the beginning of an answer."""
 
-TABLE, MOVES = alt.NamedData("table"), alt.NamedData("moves")
+TABLE = alt.NamedData("table")
 
 Section = dict[str, Any]
 
@@ -61,24 +61,23 @@ NOTES = {
 """What a reader needs to know of each chart."""
 
 
-def stage_page(stage: JudgedStage, moved: pd.DataFrame) -> str:
-    """Return a stage's page; `moved` has the questions gained and lost."""
+def stage_page(stage: JudgedStage) -> str:
+    """Return a stage's page."""
     config, last = stage.plan.config, max(stage.steps, default=None)
     folder = None if last is None else stage.plan.step_folder(last)
     frame, notes = with_references(charts.headlines(stage.frame), config, folder)
     frame = _thinned(frame, stage.chosen)
-    shown = moved[moved["checkpoint"].isin(frame["checkpoint"])]
     positions = stage.positions
     words = _words(
         stage.plan.name, [stage], {"all stages": _link(config.results, stage.plan.results)}
     )
     words |= {
         "notes": [*_which_shown(stage, frame), *notes],
-        "charts": [*_stage_charts(stage, frame, shown, positions)],
+        "charts": [*_stage_charts(stage, frame, positions)],
         "quality": [*stage.quality.rows] if stage.quality else [],
         "chosen": "" if stage.chosen is None else stage.plan.label(stage.chosen),
     }
-    data = {"table": frame[SHOWN], "moves": shown, "positions": positions}
+    data = {"table": frame[SHOWN], "positions": positions}
     room = LARGEST - len(rendered(data, words).encode())
     return rendered(data, words | {"flips": [*_fitting(_flips(stage), room)]})
 
@@ -175,10 +174,10 @@ def _link(folder: Path | str, start: Path | str) -> str:
 
 
 def _stage_charts(
-    stage: JudgedStage, frame: pd.DataFrame, moved: pd.DataFrame, positions: pd.DataFrame
+    stage: JudgedStage, frame: pd.DataFrame, positions: pd.DataFrame
 ) -> Iterator[Section]:
     """Yield the charts of a stage, tier by tier."""
-    for kind, name, chart in figures(stage, frame, moved, TABLE, MOVES):
+    for kind, name, chart in figures(stage, frame, TABLE):
         yield _section(kind, name, chart)
     for metric, own in positions.groupby("metric"):
         items = [*dict.fromkeys(own["item"])]
@@ -218,26 +217,24 @@ def _flips(stage: JudgedStage) -> Iterator[Section]:
     """Yield the questions that the chosen checkpoint gained and lost, the lost ones first."""
     if stage.chosen is None or stage.chosen not in stage.deltas:
         return
-    rows = stage.rows[stage.rows["primary"] & stage.rows["delta"].notna()]
-    for tier in WITH_ANSWERS:
-        items = [*dict.fromkeys(rows.loc[rows["tier"] == tier, "item"])]
-        for item in items:
-            try:
-                flips = [*flips_of(stage.plan, stage.chosen, tier, [item], EACH_WAY)]
-            except EvaluationError as error:
-                yield {"tier": tier, "item": item, "note": str(error), "flips": []}
-                continue
-            if flips:
-                yield {"tier": tier, "item": item, "note": "", "flips": [*map(_flip, flips)]}
+    rows = stage.rows[stage.rows["gained"].notna()]
+    for tier, item in dict.fromkeys(zip(rows["tier"], rows["item"], strict=True)):
+        flips, note, asked = list[AnswerPair](), "", (stage.plan, stage.chosen, tier, item)
+        try:
+            flips = [*answers_of(*asked, EACH_WAY, flipped=True)]
+        except EvaluationError as error:
+            note = str(error)
+        if flips or note:
+            yield {"tier": tier, "item": item, "note": note, "flips": [*map(_flip, flips)]}
 
 
-def _flip(flip: AnswerFlip) -> Section:
-    ours, theirs = flip.ours, flip.theirs
+def _flip(flip: AnswerPair) -> Section:
+    ours, theirs = flip.ours, flip.theirs or flip.ours
     sides = {"bridge": theirs, "this checkpoint": ours}
     choices = zip(ours.choices, theirs.choices, strict=False)
     return {
         "id": ours.id,
-        "change": "gained" if flip.gain > 0 else "lost",
+        "change": flip.change,
         "prompt": _cut(ours.prompt, from_end=True),
         "target": _cut(ours.target),
         "answers": {n: (_cut(side.answer), "; ".join(side.reasons)) for n, side in sides.items()},

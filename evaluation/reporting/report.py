@@ -17,7 +17,6 @@ from evaluation.errors import EvaluationError
 from evaluation.files import write_text
 from evaluation.reporting.comparison import write_configured
 from evaluation.reporting.figures import write_figures
-from evaluation.reporting.flips import moves
 from evaluation.reporting.judged_stage import read_stage as judged_stage
 from evaluation.reporting.page import front_page, overview, stage_page
 from evaluation.reporting.table import stage_rows
@@ -64,9 +63,8 @@ def report_stage(plan: StagePlan, plans: Plans, jobs: Sequence[str] = ()) -> lis
 def show_stage(plan: StagePlan, plans: Plans, problems: Sequence[str]) -> None:
     """Make a stage's page and figures from its files, with sentences on what is wrong."""
     judged = judged_stage(plan, plans, problems)
-    moved = moves(plan, judged.frame)
-    write_text(plan.results / PAGE, stage_page(judged, moved))
-    write_figures(judged, moved)
+    write_text(plan.results / PAGE, stage_page(judged))
+    write_figures(judged)
 
 
 def _compare(plan: StagePlan, steps: Sequence[int]) -> tuple[dict[int, ComparedStep], list[str]]:

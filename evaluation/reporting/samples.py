@@ -5,18 +5,20 @@ Credits are those of the table of units, from which every number is made.
 """
 
 import json
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluation.errors import CacheError, ResultsError
 from evaluation.metrics.measures import candidate_scores
 from evaluation.prefill.entries import META, read_meta
+from evaluation.results.read import read_tier
+from evaluation.results.tier_files import tiers_in
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 
@@ -51,21 +53,22 @@ class ItemAnswer:
     number: int = 0
 
 
-def credits_of(folder: Path, tier: TierName) -> pa.Table:
-    """Read the credit of each unit of each item: columns `item`, `unit`, `credit`; raise ResultsError."""
-    path = folder / TIERS[tier].units_file
-    try:
-        units = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise ResultsError(f"{path}: cannot be read ({error}); run `snakemake` again") from None
-    names = (TIERS[tier].headline, *TIERS[tier].unranked)
-    shares = [
-        n for n in names if n in units.column_names and TIERS[tier].metric(n).bounds == (0, 1)
-    ]
-    if not shares:
-        raise ResultsError(f"{path}: has no column {names[0]!r}; run `snakemake` again")
-    credit = pc.coalesce(*(units[name] for name in shares))
-    return pa.table({"item": units["item"], "unit": units["unit"], "credit": credit})
+Credits = Mapping[str, float]
+"""Credits by unit; NaN where nothing could be judged."""
+
+
+def credits_of(folder: Path, tier: TierName) -> dict[str, Credits]:
+    """Return the credits of a tier's items; none of those without units. Raises ResultsError."""
+    if tier not in tiers_in(folder):
+        return {}
+    of_tier, found = TIERS[tier], dict[str, Credits]()
+    names = (of_tier.headline, *of_tier.unranked)
+    for name, item in read_tier(folder, tier).items.items():
+        shares = [n for n in names if n in item.measured and of_tier.metric(n).bounds == (0, 1)]
+        if item.units is not None and shares:
+            credits = item.measured[shares[0]].amounts.tolist()
+            found[name] = dict(zip(item.units.ids, credits, strict=True))
+    return found
 
 
 def samples_of(
@@ -76,10 +79,8 @@ def samples_of(
     Raises:
         ResultsError: A file is missing or damaged, or the cache holds other questions than were scored.
     """
-    rows = credits_of(folder, tier)
-    rows = rows.filter(pc.equal(rows["item"], item))
-    credit = dict(zip(rows["unit"].to_pylist(), rows["credit"].to_pylist(), strict=True))
-    wanted = credit if ids is None else {id: credit.get(id) for id in ids}
+    credit = credits_of(folder, tier).get(item, {})
+    wanted = credit if ids is None else {id: credit[id] for id in ids}
     read = {"tier3": _questions, "tier4": _probes, "tier5": _completions}
     try:
         yield from read[tier](plan, folder, item, wanted)
@@ -87,7 +88,8 @@ def samples_of(
         raise ResultsError(f"{folder}: answers to {item} cannot be read: {error!r}") from None
 
 
-Credits = Mapping[str, float | None]
+def _known(credit: float) -> float | None:
+    return None if math.isnan(credit) else credit
 
 
 def _questions(plan: StagePlan, folder: Path, task: str, wanted: Credits) -> Iterator[ItemAnswer]:
@@ -109,7 +111,12 @@ def _questions(plan: StagePlan, folder: Path, task: str, wanted: Credits) -> Ite
         target = candidates[next(row for row in own if row[1])[0]]
         first = max(choices, key=lambda choice: choice.score).text if len(choices) > 1 else ""
         yield ItemAnswer(
-            id=id, prompt=prompt, target=target, answer=first, credit=wanted[id], choices=choices
+            id=id,
+            prompt=prompt,
+            target=target,
+            answer=first,
+            credit=_known(wanted[id]),
+            choices=choices,
         )
 
 
@@ -142,7 +149,7 @@ def _probes(plan: StagePlan, folder: Path, category: str, wanted: Credits) -> It
                 prompt=line["prompt"],
                 target=", ".join(checks[line["id"]]),
                 answer=line["response"],
-                credit=wanted[line["id"]],
+                credit=_known(wanted[line["id"]]),
                 reasons=tuple(failed),
                 stop=line.get("stop_reason") or "",
             )

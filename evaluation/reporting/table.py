@@ -119,7 +119,8 @@ Key = tuple[str, str, str, int | None]
 def _by_key(content: StepDeltas) -> Iterator[tuple[Key, dict[str, Any]]]:
     """Yield what the table has of each delta, by tier, item, metric and position."""
     for row in content.deltas:
-        columns = {name: row[name] for name in ("delta", "p", "p_holm", "mde", "flag")}
+        names = ("delta", "p", "p_holm", "mde", "flag", "gained", "lost")
+        columns = {name: row.get(name) for name in names}
         bounds = {"delta_low": row["low"], "delta_high": row["high"]}
         key = row["tier"], row["item"], row["metric"].removeprefix("delta_"), None
         yield key, {**columns, **bounds, "against": row["bridge"]}

@@ -45,6 +45,7 @@ TABLE_COLUMNS: Columns = {
     "position": "int64?",
     "deleted": "bool",
     "note": TEXT,
+    **dict.fromkeys(("gained", "lost"), "int64?"),
 }
 
 TableRows = list[dict[str, Any]]

@@ -35,10 +35,21 @@ def long_table(
 
 
 def _delta(random: np.random.Generator, is_compared: bool) -> dict[str, Any]:
-    names = ("against", "delta", "delta_low", "delta_high", "p", "p_holm", "mde", "flag")
+    names = (
+        "against",
+        "delta",
+        "delta_low",
+        "delta_high",
+        "p",
+        "p_holm",
+        "mde",
+        "flag",
+        "gained",
+        "lost",
+    )
     if not is_compared:
         return dict.fromkeys(names)
     delta = float(random.normal(0, 0.05))
     flag = "unclear" if abs(delta) < 0.04 else "better" if delta > 0 else "worse"
-    values = ("first/100", delta, delta - 0.04, delta + 0.04, 0.02, 0.1, 0.05, flag)
+    values = ("first/100", delta, delta - 0.04, delta + 0.04, 0.02, 0.1, 0.05, flag, 12, 9)
     return dict(zip(names, values, strict=True))

@@ -173,6 +173,17 @@ def test_a_damaged_file_is_a_problem_and_not_the_end(tmp_path: Path) -> None:
     assert steps == {10, 20, 30, 100}
 
 
+def test_a_command_that_gives_no_single_scores_has_a_page(tmp_path: Path) -> None:
+    plans = make_plans(tmp_path, tiers=("slices", "tasks"), command="launch", steps=(10,))
+    plan = plans["second"]
+    for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
+        write_side(folder, plan, step=step, per_item=False, protocol="external: launch")
+    write_report(plan)
+    rows = page_data(plan.results / "report.html")["table"]
+    assert {row["delta_low"] for row in rows} == {None}
+    assert {row["checkpoint"] for row in rows} == {"step 10", "bridge"}
+
+
 def drawn_stage(plan: StagePlan, frame: pd.DataFrame) -> JudgedStage:
     return JudgedStage(plan=plan, frame=frame, recommendation=None, deltas={})
 
@@ -180,10 +191,10 @@ def drawn_stage(plan: StagePlan, frame: pd.DataFrame) -> JudgedStage:
 def test_a_page_of_52_checkpoints_and_40_items_opens_in_snakemakes_report(tmp_path: Path) -> None:
     plan = make_plans(tmp_path)["second"]
     frame = long_table(range(1000, 53000, 1000), items=13)
-    page = stage_page(drawn_stage(plan, frame), pd.DataFrame({"checkpoint": []}))
+    page = stage_page(drawn_stage(plan, frame))
     assert len(page.encode()) < LARGEST
     more = long_table(range(1000, 203000, 1000), items=13)
-    page = stage_page(drawn_stage(plan, more), pd.DataFrame({"checkpoint": []}))
+    page = stage_page(drawn_stage(plan, more))
     assert len(page.encode()) < LARGEST
     assert "of 202 checkpoints are shown here; summary.csv has all" in page
 
@@ -194,7 +205,7 @@ def test_texts_of_others_are_texts_in_a_page(tmp_path: Path) -> None:
     frame = long_table().assign(note=odd)
     frame.loc[frame["item"] == "tier3_0", "item"] = odd
     stage = replace(drawn_stage(plan, frame), problems=(f"{odd} \ud83d",))
-    page = stage_page(stage, pd.DataFrame({"checkpoint": []}))
+    page = stage_page(stage)
     page.encode()
     assert "<script>alert" not in page
     (tmp_path / "page.html").write_text(page)
@@ -203,12 +214,11 @@ def test_texts_of_others_are_texts_in_a_page(tmp_path: Path) -> None:
 
 def test_figures_are_those_that_were_drawn(tmp_path: Path) -> None:
     plan = make_plans(tmp_path)["second"]
-    moved = pd.DataFrame(columns=["checkpoint", "tier", "item", "n", "gained", "lost"])
     plan.figures_folder.mkdir(parents=True)
-    (plan.figures_folder / "tier3_moves.svg").touch()
-    write_figures(drawn_stage(plan, long_table()), moved)
+    (plan.figures_folder / "tier3_old.svg").touch()
+    write_figures(drawn_stage(plan, long_table()))
     assert "tier3_0" in (plan.figures_folder / "tier3_forest.svg").read_text()
-    assert not (plan.figures_folder / "tier3_moves.svg").exists()
+    assert not (plan.figures_folder / "tier3_old.svg").exists()
 
 
 def test_models_that_were_scored_once_are_lines(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.__main__ import main
-from evaluation.reporting.tables.side_by_side import checkpoint_columns, columns_in
+from evaluation.reporting.tables.side_by_side import as_csv, as_text, side_by_side
 from evaluation.results.stage_files import OVERVIEW, PAGE
 from evaluation.settings.names import SHARED_FILES
 from evaluation.settings.plan import StagePlan
@@ -31,8 +31,8 @@ def folders(plans: dict[str, StagePlan]) -> dict[str, Path]:
 
 
 def test_every_headline_is_there_with_its_interval(folders: dict[str, Path]) -> None:
-    columns, notes = checkpoint_columns(folders)
-    lines = csv.DictReader(io.StringIO(columns_in("csv", columns)))
+    found, notes = side_by_side(folders)
+    lines = csv.DictReader(io.StringIO(as_csv(found)))
     rows = {(row["tier"], row["item"]): row for row in lines}
     assert notes == []
     for label, folder in folders.items():
@@ -47,13 +47,13 @@ def test_every_headline_is_there_with_its_interval(folders: dict[str, Path]) -> 
 
 def test_an_arrow_is_the_paired_verdict(folders: dict[str, Path]) -> None:
     """Against the column before; the other way round it turns. LaTeX has it, and escapes the rest."""
-    columns, _ = checkpoint_columns(folders)
-    turned, _ = checkpoint_columns(dict(reversed(folders.items())))
-    for shown, arrows in ((columns, "▲▲"), (turned, "▼▼")):
-        lines = columns_in("text", shown).splitlines()
+    rows, _ = side_by_side(folders)
+    turned, _ = side_by_side(dict(reversed(folders.items())))
+    for shown, labels, arrows in ((rows, [*folders], "▲▲"), (turned, [*folders][::-1], "▼▼")):
+        lines = as_text(shown, labels).splitlines()
         line = next(one for one in lines if one.startswith("Ranked") and "overall" in one)
         assert re.sub("[^▲▼]", "", line) == arrows
-    text = columns_in("latex", columns)
+    text = as_text(rows, [*folders], latex=True)
     lines = text.splitlines()
     assert (lines[0], lines[-1]) == (r"\begin{tabular}{lllll}", r"\end{tabular}")
     assert r"SFT\_1" in text
@@ -64,9 +64,9 @@ def test_an_arrow_is_the_paired_verdict(folders: dict[str, Path]) -> None:
 
 def test_a_column_that_cannot_be_paired_is_told(folders: dict[str, Path]) -> None:
     edit_json(folders["RL"] / "tier3_cf.json", protocol="tier3-0")
-    columns, (note,) = checkpoint_columns(folders)
+    rows, (note,) = side_by_side(folders)
     assert note.startswith("RL is not tested against SFT_1: ")
-    assert columns_in("text", columns).splitlines()[0].split()[-1] == "RL"
+    assert as_text(rows, [*folders]).splitlines()[0].split()[-1] == "RL"
 
 
 def test_by_hand(

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, position_values_of, values_of
@@ -32,14 +31,6 @@ class StageResults:
     bridge: Scored | None
     damaged: tuple[str, ...] = ()
 
-    def tier(self, side: Scored, name: TierName) -> TierResults:
-        """Read a tier of a checkpoint with its units again; raise ResultsError."""
-        return read_tier(_folder(self.plan, side.step), name)
-
-
-def _folder(plan: StagePlan, step: int | None) -> Path:
-    return plan.bridge_folder if step is None else plan.step_folder(step)
-
 
 def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
     """Read all results of a stage that exist and can be read."""
@@ -51,7 +42,8 @@ def read_stage(plan: StagePlan, steps: Sequence[int]) -> StageResults:
 
 
 def _read(plan: StagePlan, step: int | None, damaged: list[str]) -> Scored | None:
-    folder, tiers = _folder(plan, step), dict[TierName, TierResults]()
+    folder = plan.bridge_folder if step is None else plan.step_folder(step)
+    tiers: dict[TierName, TierResults] = {}
     for name in plan.tiers:
         if name in tiers_in(folder):
             try:

@@ -4,24 +4,21 @@ The formulas are in `bridge.power`. Series are over the stage's checkpoints. The
 follows from paired differences of the last checkpoint with the bridge, or else with the one before.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from evaluation.bridge.estimate import ALPHA, POWER
-from evaluation.bridge.paired import estimate_of, paired_of
+from evaluation.bridge.deltas import compare
+from evaluation.bridge.estimate import ALPHA, POWER, Estimate
 from evaluation.bridge.power import monotonicity, needed_units
-from evaluation.errors import ResultsError
-from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.errors import BridgeError
+from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
-from evaluation.results.read import Item, TierResults
-from evaluation.results.stage_files import (
-    QUALITY,
-    QUALITY_TABLE,
-    TaskQuality,
-)
+from evaluation.results.read import Item, read_results
+from evaluation.results.stage_files import QUALITY, QUALITY_TABLE, TaskQuality
 from evaluation.results.tier_files import Counts
 from evaluation.settings import protocol
 from evaluation.settings.metric import Metric
@@ -33,22 +30,11 @@ QUALITY_COLUMNS = (
     "too_small in_split"
 ).split()
 
-Points = Mapping[int, float]
-"""Values by step."""
-
-
-class Sides(NamedTuple):
-    """The last checkpoint that has a tier, and the checkpoint that it is paired with."""
-
-    ours: TierResults
-    theirs: TierResults | None
-    called: str | None
-
 
 def write_quality(stage: StageResults) -> TaskQuality:
     """Write both files of the quality of slices and tasks; tiers of rates, with few prompts, are left out."""
     tiers = [TIERS[name] for name in stage.plan.tiers if not TIERS[name].rates]
-    rows = [row for tier in tiers for row in _tier_rows(stage, tier)]
+    rows = [row for tier in tiers for row in _rows(stage, tier)]
     content = {
         "stage": stage.plan.name,
         "protocol": protocol.REPORT,
@@ -61,77 +47,79 @@ def write_quality(stage: StageResults) -> TaskQuality:
     return write_model(folder / QUALITY, TaskQuality, content)
 
 
-def _tier_rows(stage: StageResults, tier: Tier) -> Iterator[dict[str, Any]]:
-    sides, points = _sides(stage, tier), _points(stage, tier)
-    if sides is None:
+def _rows(stage: StageResults, tier: Tier) -> Iterator[dict[str, Any]]:
+    points: dict[tuple[str, str], list[float]] = {}
+    steps = sorted(step for step, scored in stage.steps.items() if tier.name in scored.tiers)
+    for value in (value for step in steps for value in stage.steps[step].values):
+        if value.tier == tier.name:
+            points.setdefault((value.item, value.metric), []).append(value.value)
+    if not steps:
         return
-    for name, item in sides.ours.items.items():
-        metrics = [tier.metric(metric) for metric in tier.metrics_of(item.values)]
-        for metric in metrics:
-            if series := points.get((name, metric.name)):
-                yield _row(stage.plan, sides, metric, name, item, series)
-
-
-def _sides(stage: StageResults, tier: Tier) -> Sides | None:
-    """Read both sides again, with their items; None where no step has the tier."""
-    steps = sorted(step for step, one in stage.steps.items() if tier.name in one.tiers)
-    ours = _read(stage, stage.steps[steps[-1]], tier) if steps else None
-    if ours is None:
-        return None
+    ours = read_results(stage.plan.step_folder(steps[-1]), [tier.name])
+    other, called = None, None
     if stage.bridge is not None and tier.name in stage.bridge.tiers:
-        return Sides(ours, _read(stage, stage.bridge, tier), "bridge")
-    if len(steps) > 1:
-        return Sides(ours, _read(stage, stage.steps[steps[-2]], tier), f"step {steps[-2]}")
-    return Sides(ours, None, None)
-
-
-def _read(stage: StageResults, side: Scored, tier: Tier) -> TierResults | None:
-    try:
-        return stage.tier(side, tier.name)
-    except ResultsError:  # damaged since it was read, which the next run reports
-        return None
-
-
-def _points(stage: StageResults, tier: Tier) -> Mapping[tuple[str, str], Points]:
-    """Return the values of each item and metric."""
-    points: dict[tuple[str, str], dict[int, float]] = {}
-    for step, scored in sorted(stage.steps.items()):
-        for value in scored.values:
-            if value.tier == tier.name:
-                points.setdefault((value.item, value.metric), {})[step] = value.value
-    return points
+        other, called = stage.plan.bridge_folder, "bridge"
+    elif len(steps) > 1:
+        other, called = stage.plan.step_folder(steps[-2]), f"step {steps[-2]}"
+    estimates: dict[tuple[str, str], Estimate] = {}
+    if other is not None:
+        with contextlib.suppress(
+            BridgeError
+        ):  # of sides that must not be compared nothing is needed
+            deltas = compare(ours, read_results(other, [tier.name]))
+            estimates = {
+                (d.item, d.metric): d.estimate for d in deltas if d.estimate.se is not None
+            }
+    for name, item in ours.tiers[tier.name].items.items():
+        for metric in map(tier.metric, tier.metrics_of(item.values)):
+            if series := points.get((name, metric.name)):
+                estimate = estimates.get((name, f"delta_{metric.name}"))
+                row = _row(stage.plan, tier, metric, item, series, estimate)
+                row |= {"item": name, "compared_with": called if estimate else None}
+                yield {column: row[column] for column in QUALITY_COLUMNS}
 
 
 def _row(
     plan: StagePlan,
-    sides: Sides,
+    tier: Tier,
     metric: Metric,
-    name: str,
     item: Item,
-    points: Points,
+    series: list[float],
+    estimate: Estimate | None,
 ) -> dict[str, Any]:
     sign = 1 if metric.higher_is_better else -1
-    other = sides.theirs.items.get(name) if sides.theirs is not None else None
-    pair = None if other is None else _paired_items(item, other, metric)
-    difference = _difference_to_decide(plan, sides.ours.tier, item.group, metric)
-    needed = None if pair is None else needed_units(pair.variance, difference, pair.turning)
-    n = pair.n if pair else _size(item)
+    difference = _difference_to_decide(plan, tier, item.group, metric)
+    counts, n, needed = item.entry.items, 0, None
+    if estimate is not None:
+        n, needed = estimate.n, _needed(estimate, difference)
+    elif isinstance(counts, Counts):
+        n = counts.used
     return {
         "stage": plan.name,
-        "tier": sides.ours.tier.name,
-        "item": name,
+        "tier": tier.name,
         "group": item.group,
         "metric": metric.name,
-        "checkpoints": len(points),
-        "value": points[max(points)],
-        "monotonicity": monotonicity([sign * value for value in points.values()]),
+        "checkpoints": len(series),
+        "value": series[-1],
+        "monotonicity": monotonicity([sign * value for value in series]),
         "n": n,
-        "compared_with": sides.called if pair else None,
         "difference": difference,
         "needed": needed,
         "too_small": None if needed is None else n < needed,
-        "in_split": _in_split(sides.ours.tier, item),
+        "in_split": _in_split(tier, counts),
     }
+
+
+def _needed(estimate: Estimate, difference: float) -> int | None:
+    """Return how many units detect a difference.
+
+    The variance of one unit's difference is n times that of the mean, so clusters, strata and neighbouring
+    blocks count.
+    """
+    paired, turning = estimate.paired, None
+    if paired is not None and paired.passes:
+        turning = float(np.count_nonzero(paired.judged.amounts)) / estimate.n
+    return needed_units(estimate.n * (estimate.se or 0) ** 2, difference, turning)
 
 
 def _difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric: Metric) -> float:
@@ -145,41 +133,10 @@ def _difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric
     return min(margins, default=metric.worth)
 
 
-def _size(item: Item) -> int:
-    counts = item.entry.items
-    return counts.used if isinstance(counts, Counts) else 0
-
-
-def _in_split(tier: Tier, item: Item) -> int | None:
+def _in_split(tier: Tier, counts: object) -> int | None:
     """Return how many items the data have, including those that prefill left out; None if unknown."""
-    counts = item.entry.items
     if not isinstance(counts, Counts):
         return None
     if tier.kind == "nats":
         return counts.used if counts.left_out else None
     return counts.asked
-
-
-class PairedItems(NamedTuple):
-    """`variance` of one unit's paired difference, and the share of units that change, for credits.
-
-    It is n times the variance of the mean, so clusters, strata and neighbouring blocks count.
-    """
-
-    n: int
-    variance: float
-    turning: float | None = None
-
-
-def _paired_items(mine: Item, other: Item, metric: Metric) -> PairedItems | None:
-    """Return the variation of paired units; None where units are unknown, or differ between the sides."""
-    if other.units is None:
-        return None
-    paired = paired_of(mine, other, metric, other.units.layout.groups)
-    estimate = None if paired is None else estimate_of(paired)
-    if paired is None or estimate is None or estimate.se is None:
-        return None
-    n, turning = estimate.n, None
-    if paired.passes:
-        turning = float(np.count_nonzero(paired.judged.amounts)) / n
-    return PairedItems(n, n * estimate.se**2, turning)
