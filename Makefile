@@ -43,7 +43,7 @@ test: $(TESTED)  ## what every change must pass: linters and tests, in about 8 m
 	    wait $$linting || code=$$?; cat .cache/lint/said.txt; exit $$code
 
 test-long: $(TESTED)  ## hours: fixed histories, tests marked long (Slurm, vLLM, Nanotron), random histories
-	@python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json
+	@python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/*/*.json
 	@EVAL_FULL=1 $(PYTEST) -x -m long
 	@python -W ignore -m tests.histories
 

@@ -1,6 +1,7 @@
 """Resolve the stages of a configuration into plans, and refuse what cannot be resolved."""
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -128,10 +129,18 @@ def model_positions(config: Config, stage: Stage) -> int | None:
     """Return the model's positions by the training configuration, or else the first checkpoint; or None."""
     given = stage.training_config or config.training_config
     kinds = [[Path(given)]] if given else [_checkpoint_files(stage, one) for one in _MODEL_FILES]
-    contents = [read_yaml(paths[0]) for paths in kinds if paths]  # JSON is YAML
+    contents = [_first_whole(paths)[1] for paths in kinds if paths]  # JSON is YAML
     places = (("model", "model_config"), ("text_config",), ())
     found = (_value_at(content, *place, _POSITIONS) for content in contents for place in places)
     return next((value for value in found if type(value) is int and value > 1), None)
+
+
+def _first_whole(paths: Sequence[Path]) -> tuple[Path, Any]:
+    """Return a configuration and its content; that of a half-written checkpoint is passed over."""
+    for path in paths[:-1]:
+        with contextlib.suppress(ConfigError):
+            return path, read_yaml(path)
+    return paths[-1], read_yaml(paths[-1])
 
 
 def _value_at(content: Any, *keys: str) -> Any:
@@ -161,7 +170,7 @@ def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tu
             f"{config.key(f'stages.{name}')}: no `{wanted}` is given, and no checkpoint under "
             f"{stage.checkpoints} has a config.yaml; set `{wanted}:` or `training_config:`"
         )
-    return configs[0], read_yaml(configs[0])
+    return _first_whole(configs)
 
 
 def _checkpoint_files(stage: Stage, file: str) -> list[Path]:

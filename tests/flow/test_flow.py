@@ -4,21 +4,25 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import EvaluationError, OutputError
 from evaluation.flow import slurm, watch
+from evaluation.flow.caches import Caches
 from evaluation.flow.lock import ResultsLock
 from evaluation.flow.targets import COLLECT, SCORE, Targets, batches
 from evaluation.flow.watch import Watched
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.records import read_record, record_path, records_of, write_record
 from tests.conftest import ROOT
 from tests.histories.warm import well
-from tests.workflow.world import World
+from tests.workflow.world import BASE, World
 
 
 def test_a_finished_step_removes_its_older_records(tmp_path: Path) -> None:
@@ -58,6 +62,21 @@ def test_targets_of_what_is_made_damaged_touched_and_graded_otherwise(scored: Wo
     assert Targets().collect(subject).record is None  # of other scores under the same key
     (batch, *_) = batches(Targets(), [subject], 4)
     assert (batch.name, batch.key) == ("10", score.name)  # `--forcerun score` tries it again
+
+
+def test_scores_of_a_command_depend_on_all_of_a_cache(world: World) -> None:
+    """The engine reads no gold; a command may."""
+    found = []
+    for gold in ("label", "0"):
+        world.change_suite(
+            "base", tasks={"quiz": {**yaml.safe_load(BASE)["tasks"]["quiz"], "gold": gold}}
+        )
+        plan = world.plans["stage1"]
+        PREFILLS["tier3"].make(plan, "quiz")
+        stage = plan.stage.model_copy(update={"command": "true"})
+        found += [Caches().asked(plan), Caches().asked(replace(plan, stage=stage))]
+    assert found[0] == found[2]
+    assert found[1] != found[3]
 
 
 def test_the_lock_names_its_holder_and_is_taken_over_from_the_dead(tmp_path: Path) -> None:

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
+from evaluation.errors import ScoringError
 from evaluation.grading import verdicts
+from evaluation.grading.completions import SampledPrompt, VerifiedSample, check_samples
 from evaluation.grading.verdicts import AnswerJob, find_verdicts
+from evaluation.prefill.caches import DocumentLine
+from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.verifiers import Pattern
@@ -99,3 +103,16 @@ def test_verdicts_before_an_interruption_are_stored(
     verifiers.stops_at, verifiers.asked = "", []
     assert find(plan)[:3] == [1.0, 0.0, 0.0]
     assert verifiers.asked == ["c", "busy", "e"]
+
+
+def test_too_many_failed_verdicts_are_an_error() -> None:
+    def check(*found: Verdict) -> None:
+        stored = StoredCompletion("a", "eos", 1, 1)
+        samples = [VerifiedSample(n, stored, {"strict": one}) for n, one in enumerate(found)]
+        line = DocumentLine(id="7", document={}, strata={})
+        check_samples([SampledPrompt(line, "", samples)], "sums", 0.01)
+
+    failed = Verdict(credit=None, reason="out of time")
+    with pytest.raises(ScoringError, match=r"strict: 1 of 1 .* sample 0 of 7: out of time"):
+        check(failed)
+    check(failed, *[Verdict(credit=1.0)] * 99)

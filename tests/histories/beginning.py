@@ -13,7 +13,8 @@ import yaml
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from demo.nanotron_writer import import_hf
-from tests.histories.model import Copy, File, Model
+from tests.histories.warm import ROOT, Server, well
+from tests.histories.world import OLD, World
 from tests.workflow.world import WORDS, build_tokenizer, sentence, write_rows
 
 SEEDS = 6
@@ -58,29 +59,45 @@ def _write_halves(folder: Path, split: str, rows: list[dict[str, Any]]) -> None:
         write_rows(folder / f"{split}-{number:05}-of-00002.jsonl", part)
 
 
-def files(folder: Path) -> dict[str, File]:
-    """The data, twice more elsewhere under equal names, and the tokenizer."""
-    found: dict[str, File] = {}
-    for path in sorted((folder / "data").rglob("*.jsonl")):
-        name = path.relative_to(folder / "data")
-        found[f"data/{name}"] = File()
-        found[f"data_b/{name}"] = File(2, 1)
-        found[f"data_c/{name}"] = File(0, 1)
-    names = sorted(path.name for path in (folder / "tokenizer").iterdir())
-    return {**found, **{f"tokenizer/{name}": File() for name in names}}
-
-
 def content() -> dict[str, Any]:
     """The configuration and suites, and what may be added; alike parts are copies of one another."""
     found: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
     return json.loads(json.dumps(found))
 
 
-def beginning(pool: Path) -> Model:
-    """Two stages, three more steps on disk, and checkpoints that no stage names yet."""
-    folder, found = pool.parent, content()
-    found["config"]["tokenizer"]["also_known_as"] = [str(folder / "tokenizer")]
-    places = ["one/10", "one/20", "one/30", "two/5", "two/15", "side/7"]
-    copies = {place: Copy(seed) for seed, place in enumerate(places)}
-    copies |= {f"again/{10 * number}": Copy(6 - number) for number in (1, 2, 3)}
-    return Model(found["config"], found["suites"], copies, files(folder), clock=1)
+def beginning(folder: Path, pool: Path) -> World:
+    """Two stages, three more steps on disk, and checkpoints that no stage names yet, in a new folder.
+
+    The data are there twice more under equal names: in `data_b` other rows, in `data_c` equal bytes.
+    """
+    found = content()
+    found["config"]["tokenizer"]["also_known_as"] = [str(pool.parent / "tokenizer")]
+    world = World(folder, pool, {key: found[key] for key in ("config", "suites")})
+    world.write()
+    world.write_provider()
+    for number, place in enumerate("one/10 one/20 one/30 two/5 two/15 side/7".split()):
+        world.copy_in(place, number, "nanotron", OLD + number)
+    for number in (1, 2, 3):
+        world.copy_in(f"again/{10 * number}", 6 - number, "nanotron", OLD + 6 - number)
+    for path in sorted((pool.parent / "data").rglob("*.jsonl")):
+        name = path.relative_to(pool.parent / "data")
+        for top, variant in (("data", 0), ("data_b", 2), ("data_c", 0)):
+            seconds = OLD if top == "data" else OLD + 1
+            world.vary(f"{top}/{name}", variant, seconds, in_place=True)
+    for path in (pool.parent / "tokenizer").iterdir():
+        world.vary(f"tokenizer/{path.name}", 0, OLD, in_place=True)
+    return world
+
+
+def build_other_run(warm: Server, pool: Path) -> None:
+    """What every history begins with, scored in a folder next to the pool."""
+    world = beginning(pool.parent / "other", pool)
+    for target in ("prefill", "all"):
+        well(warm.run(snakemake(world, target), world.folder, **world.environment))
+
+
+def snakemake(world: World, *arguments: str) -> list[str]:
+    """`snakemake …` as a user runs it."""
+    options = "--cores 2 --keep-going --rerun-incomplete --latency-wait 0".split()
+    command = ["-m", "snakemake", *arguments, "-s", str(ROOT / "workflow/Snakefile"), *options]
+    return [*command, "--configfile", str(world.folder / "config.yaml")]

@@ -1,17 +1,13 @@
-"""Draws histories: what is done next depends on what was done before, and each kind has its turn."""
+"""Draws histories as they are played: what is possible depends on what was done before."""
 
-import json
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
-from tests.histories.accidents import ACCIDENTS
-from tests.histories.commands import COMMANDS
-from tests.histories.edits import EDITS
-from tests.histories.history import Action
-from tests.histories.model import Model
+from tests.histories import accidents, edits
+from tests.histories.history import COMMANDS, Action
+from tests.histories.world import World
 
 FEWEST, MOST = 5, 10
 MOMENTS = 40
@@ -21,17 +17,9 @@ READINGS = 60
 """Texts that a prefill of everything tokenizes are about two hundred."""
 
 WEIGHTS = {
-    "accident": 4,
-    "answers": 3,
-    "checkpoints": 5,
-    "command": 4,
-    "order": 4,
-    "runs": 1,
-    "settings": 3,
-    "sources": 4,
-    "stages": 4,
-    "suites": 5,
-}
+    "accident": 4, "answers": 3, "checkpoints": 5, "command": 4, "meanwhile": 1, "order": 4,
+    "settings": 2, "sources": 4, "stages": 6, "suites": 5,
+}  # fmt: skip
 """How often something of a kind is done."""
 
 FOLLOWS = {"run": 11, "killed": 3, "stopped": 1, "": 5}
@@ -41,75 +29,56 @@ FOLLOWS = {"run": 11, "killed": 3, "stopped": 1, "": 5}
 class Drawer:
     """Draws the same histories for the same seed; what it drew often it draws less."""
 
-    beginning: Model
     dice: random.Random
     drawn: Counter[str] = field(default_factory=Counter)
 
-    def history(self) -> list[Action]:
-        """A first run, mostly, then changes, most with a run behind them, some cut short."""
-        model = self.beginning.copy()
-        actions: list[Action] = [["run", "all"]] if self._chance(0.8) else []
-        changes = self.dice.randint(FEWEST, MOST)
-        while changes > 0:
-            action = self._action(model)
-            changes -= action[0] != "repaired"
-            actions.append(action)
+    def history(self, world: World) -> Iterator[Action]:
+        """A first run, mostly, then changes, most with a run behind them, some cut short.
+
+        Each has to be done to the world before the next one is drawn.
+        """
+        if self.dice.random() < 0.8:
+            yield ["run", "all"]
+        for _ in range(self.dice.randint(FEWEST, MOST)):
+            if {"steps", "bridge"} & world.faults and self.dice.random() < 0.7:
+                yield ["repaired"]
+            yield self._change(world)
             follows = self._weighted(FOLLOWS)
             if follows == "run":
-                actions.append(["run", self._target(model)])
-            elif follows and not model.impossible():
-                changes -= 1
-                actions.append([follows, self.dice.randint(1, MOMENTS)])
-        self.drawn.update(str(action[0]) for action in actions)
-        plain: list[Action] = json.loads(json.dumps(actions))
-        return plain
-
-    def _chance(self, share: float) -> bool:
-        return self.dice.random() < share
+                others = ["prefill", *world.stages]
+                yield ["run", "all" if self.dice.random() < 0.7 else self.dice.choice(others)]
+            elif follows:
+                yield [follows, self.dice.randint(1, MOMENTS)]
 
     def _weighted(self, weights: dict[str, int]) -> str:
         return self.dice.choices(list(weights), list(weights.values()))[0]
 
-    def _named(self, names: Iterable[str]) -> str:
+    def _change(self, world: World) -> Action:
+        kind = self._weighted(WEIGHTS)
+        if kind == "accident":
+            name = self._rare(accidents.ACCIDENTS)
+            return [name, *accidents.draw(name, self.dice)]
+        if kind == "command":
+            name = self._rare(COMMANDS)
+            return [name, *self.dice.choice(COMMANDS[name])]
+        if kind == "meanwhile":
+            how, most = self.dice.choice([("WAIT", MOMENTS), ("READ", READINGS)])
+            about = "sources" if how == "READ" else self.dice.choice(["suites", "sources"])
+            return [kind, how, self.dice.randint(1, most), self._edit(world, about)]
+        return self._edit(world, kind)
+
+    def _rare(self, names: Iterable[str]) -> str:
         """One of these, rather one that was drawn seldom."""
         possible = sorted(names)
         weights = [1 / (1 + self.drawn[name]) ** 2 for name in possible]
-        return self.dice.choices(possible, weights)[0]
+        name = self.dice.choices(possible, weights)[0]
+        self.drawn[name] += 1
+        return name
 
-    def _action(self, model: Model) -> Action:
-        if model.impossible() and self._chance(0.7):
-            model.repair()
-            return ["repaired"]
-        kind = self._weighted(WEIGHTS)
-        if kind == "accident":
-            name = self._named(ACCIDENTS)
-            return [name, *self.dice.choice(ACCIDENTS[name][0])]
-        return self._command(model) if kind == "command" else self._edit(model, kind)
-
-    def _edit(self, model: Model, about: str) -> Action:
-        """An edit, done to the model; of every kind something is possible at any time."""
-        names = {name for name, one in EDITS.items() if one.about == about}
-        while not (possible := list(EDITS[name := self._named(names)].choices(model))):
-            names.remove(name)
-        arguments = self.dice.choice(possible)
-        tried = model.copy()
-        EDITS[name].change(tried, *arguments)
-        if tried.repeats_objective():
-            return self._edit(model, about)
-        EDITS[name].change(model, *arguments)
-        return [name, *arguments]
-
-    def _command(self, model: Model) -> Action:
-        name = self._named(COMMANDS)
-        if name != "meanwhile":
-            return [name, *self.dice.choice(list(COMMANDS[name].choices(model)))]
-        kind, most = self.dice.choice([("WAIT", MOMENTS), ("READ", READINGS)])
-        about = "sources" if kind == "READ" else self.dice.choice(["suites", "sources"])
-        edited: list[Any] = self._edit(model, about)
-        return [name, kind, self.dice.randint(1, most), edited]
-
-    def _target(self, model: Model) -> str:
-        """What cannot be fulfilled is told of the whole; a part of it may be possible."""
-        if model.impossible() or model.doubtful() or self._chance(0.7):
-            return "all"
-        return self.dice.choice(["prefill", *model.stages])
+    def _edit(self, world: World, about: str) -> Action:
+        """One that may turn out to be impossible once it is tried."""
+        name = self._rare(edits.names_about(about))
+        try:
+            return [name, *edits.draw(world, name, self.dice)]
+        except edits.Impossible:
+            return self._edit(world, about)

@@ -1,79 +1,41 @@
-"""What may happen to data behind `mirrors` and to the tokenizer's files."""
+"""What may happen to data behind `mirrors`, and to the tokenizer's files."""
 
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+import os
+import time
 
-from tests.histories.model import HERE, File, Model
-from tests.histories.registry import edit
-
-VARIANTS = (0, 1, 2, 3, 4)
-"""As it was; rows in another order; all rows other; a row more; one row corrected."""
-
-HOW = ("in place", "renamed")
-"""Data are current by name, size and time, so an edit that keeps all three is not noticed."""
+from tests.histories.edits import require
+from tests.histories.world import HERE, World, put
 
 
-def _corrections(model: Model) -> Iterable[tuple[Any, ...]]:
-    for dataset in model.config["mirrors"]:
-        for path, file in model.behind(dataset).items():
-            for variant in VARIANTS:
-                if variant != file.variant:
-                    yield from ((path, variant, how) for how in HOW)
+def data_corrected(world: World, file: str, variant: int, how: str) -> None:
+    """Data are current by name, size and time, so an edit that keeps all three is not noticed."""
+    require(world.variants[file] != variant)
+    world.vary(file, variant, time.time(), in_place=how == "in place")
 
 
-@edit(_corrections)
-def data_corrected(model: Model, path: str, variant: int, how: str) -> None:
-    """One of the files behind a mirror."""
-    model.files[path] = _rewritten(model, model.files[path], how, variant)
+def data_touched(world: World, dataset: str) -> None:
+    for path in world.behind(dataset):
+        os.utime(path)
 
 
-def _rewritten(model: Model, file: File, how: str, variant: int) -> File:
-    return File(variant, model.now(), file.number + how.startswith("renamed"))
-
-
-@edit(lambda model: [(dataset,) for dataset in model.config["mirrors"]])
-def data_touched(model: Model, dataset: str) -> None:
-    _touched(model, model.behind(dataset))
-
-
-def _touched(model: Model, files: dict[str, File]) -> None:
-    now = model.now()
-    model.files |= {path: replace(file, written=now) for path, file in files.items()}
-
-
-@edit(lambda model: [(dataset,) for dataset in model.config["mirrors"]])
-def data_cloned(model: Model, dataset: str) -> None:
+def data_cloned(world: World, dataset: str) -> None:
     """Other files of other times with equal bytes."""
-    now = model.now()
-    for path, file in model.behind(dataset).items():
-        model.files[path] = File(file.variant, now, file.number + 1)
+    for path in world.behind(dataset):
+        put(path, path.read_bytes(), time.time(), in_place=False)
 
 
-@edit(
-    lambda model: [
-        (dataset, folder)
-        for dataset, place in model.config["mirrors"].items()
-        for folder in ("data", "data_b", "data_c")
-        if f"/{folder}/" not in place
-    ]
-)
-def mirror_led_elsewhere(model: Model, dataset: str, folder: str) -> None:
+def mirror_led_elsewhere(world: World, dataset: str, mirror: str) -> None:
     """Files of equal names and sizes: in `data_b` other rows, in `data_c` equal bytes."""
-    name = dataset.rpartition("/")[2]
-    model.config["mirrors"][dataset] = f"{HERE}/{folder}/{name}"
+    require(f"/{mirror}/" not in world.config["mirrors"][dataset])
+    world.config["mirrors"][dataset] = f"{HERE}/{mirror}/{dataset.rpartition('/')[2]}"
 
 
-TOKENIZER = ("tokenizer/tokenizer.json", "tokenizer/chat_template.jinja")
-
-
-@edit(lambda model: [(path, how) for path in TOKENIZER for how in HOW])
-def tokenizer_changed(model: Model, path: str, how: str) -> None:
+def tokenizer_changed(world: World, tokenizer_file: str, how: str) -> None:
     """Two letters change their ids; or the template of chats is another."""
-    file = model.files[path]
-    model.files[path] = _rewritten(model, file, how, 1 - file.variant)
+    variant = 1 - world.variants[tokenizer_file]
+    world.vary(tokenizer_file, variant, time.time(), in_place=how == "in place")
 
 
-@edit(lambda model: [()])
-def tokenizer_touched(model: Model) -> None:
-    _touched(model, {p: file for p, file in model.files.items() if p.startswith("tokenizer/")})
+def tokenizer_touched(world: World) -> None:
+    for path in (world.folder / "tokenizer").iterdir():
+        os.utime(path)

@@ -1,154 +1,163 @@
-"""What a user may change in stages: their steps, bridges, names, suites and objectives."""
+"""What a user may change in stages, suites and places of results, more than the value of a key."""
 
-from collections.abc import Iterable
-from itertools import combinations
+import copy
+import time
 from typing import Any
 
-from tests.histories.model import HERE, Model
-from tests.histories.registry import edit
+from tests.histories.beginning import content
+from tests.histories.edits import require
+from tests.histories.world import HERE, World, configurations
+
+NEW = content()["new"]
+PLACES = {
+    "results": "results",
+    "configuration": "config.yaml",
+    "stage": "results/stage1",
+    "checkpoint": "results/stage1/by_checkpoint/step_10",
+    "nothing": "nowhere",
+}
+"""What of another run its path may lead to."""
 
 
-def _other_steps(model: Model) -> Iterable[tuple[Any, ...]]:
-    for stage in model.stages:
-        there, now = model.on_disk(stage), model.steps(stage)
-        ways: list[Any] = ["all", {"every": 10}, {"every": 5}]
-        ways += [sorted({*now, step}) for step in there if step not in now]
-        ways += [[step for step in now if step != left] for left in now if len(now) > 1]
-        for way in ways:
-            if way != model.stages[stage]["steps"] and _finds(model, stage, way):
-                yield stage, way
+def steps(world: World, stage: str, steps: Any) -> None:
+    require(not isinstance(steps, list) or {*steps} <= {*world.on_disk(stage)})
+    world.stages[stage]["steps"] = steps
+    require(world.steps(stage))
 
 
-def _finds(model: Model, stage: str, way: Any) -> bool:
-    every = way["every"] if isinstance(way, dict) else 1
-    return isinstance(way, list) or any(step % every == 0 for step in model.on_disk(stage))
+def step_not_there(world: World, stage: str, absent: int) -> None:
+    world.stages[stage]["steps"] = [*world.steps(stage), absent]
+    world.faults.add("steps")
 
 
-@edit(_other_steps)
-def steps(model: Model, stage: str, value: Any) -> None:
-    model.stages[stage]["steps"] = value
+def bridge(world: World, stage: str, bridge: Any) -> None:
+    world.stages[stage]["bridge"] = bridge
+    require((place := world.bridge(stage)) is None or place in world.places())
+    if bridge is None:
+        world.stages[stage].pop("objective", None)
 
 
-@edit(lambda model: [(stage, 99) for stage in model.stages])
-def step_not_there(model: Model, stage: str, step: int) -> None:
-    model.stages[stage]["steps"] = [*model.steps(stage), step]
+def bridge_not_there(world: World, stage: str, absent_bridge: Any) -> None:
+    world.stages[stage]["bridge"] = absent_bridge
+    world.faults.add("bridge")
 
 
-def _other_bridges(model: Model) -> Iterable[tuple[Any, ...]]:
-    names = list(model.stages)
-    for stage in names[1:]:
-        ways: list[Any] = [None, {"path": f"{HERE}/ckpts/side/7"}, {"stage": names[0]}]
-        ways += [{"stage": names[0], "step": step} for step in model.on_disk(names[0])]
-        ways += [{"path": f"{HERE}/ckpts/one/30"}]
-        for way in ways:
-            if way != model.stages[stage].get("bridge"):
-                yield stage, way
+def stage_added(world: World, name: str, bridge: Any) -> None:
+    require(
+        name not in world.stages and len(world.stages) < 3 and world.checkpoint("side/7").exists()
+    )
+    world.stages[name] = {"checkpoints": f"{HERE}/ckpts/side", "steps": "all", "suites": ["base"]}
+    world.stages[name] |= {"bridge": bridge} if bridge else {}
 
 
-@edit(_other_bridges)
-def bridge(model: Model, stage: str, value: Any) -> None:
-    model.stages[stage]["bridge"] = value
-    if value is None:
-        model.stages[stage].pop("objective", None)
+def stage_removed(world: World, stage: str) -> None:
+    require(len(world.stages) > 1)
+    del world.stages[stage]
 
 
-@edit(
-    lambda model: [
-        (stage, value)
-        for first, *others in [list(model.stages)]
-        for stage in others
-        for value in ({"stage": first, "step": 77}, {"path": f"{HERE}/ckpts/side/8"})
-    ]
-)
-def bridge_not_there(model: Model, stage: str, value: Any) -> None:
-    model.stages[stage]["bridge"] = value
+def _rename(world: World, names: dict[str, str]) -> None:
+    """Bridges of renamed stages follow."""
+    world.config["stages"] = {names.get(name, name): own for name, own in world.stages.items()}
+    for own in world.stages.values():
+        if (owner := (own.get("bridge") or {}).get("stage")) in names:
+            own["bridge"]["stage"] = names[owner]
 
 
-@edit(
-    lambda model: [
-        (name, bridge)
-        for name in ("ablation_A", "0-shot.x")
-        if name not in model.stages and len(model.stages) < 3 and "side/7" in model.checkpoints
-        for bridge in (None, {"stage": next(iter(model.stages)), "step": 20})
-    ]
-)
-def stage_added(model: Model, name: str, bridge: Any) -> None:
-    stage = {"checkpoints": f"{HERE}/ckpts/side", "steps": "all", "suites": ["base"]}
-    model.stages[name] = {**stage, "bridge": bridge} if bridge else stage
+def stage_renamed(world: World, stage: str, name: str) -> None:
+    require(name not in world.stages)
+    _rename(world, {stage: name})
 
 
-def _bridge_stage(stage: dict[str, Any]) -> str | None:
-    """The stage that another one's bridge is a step of."""
-    return (stage.get("bridge") or {}).get("stage")
-
-
-@edit(
-    lambda model: [
-        (name,)
-        for name in model.stages
-        if len(model.stages) > 1 and name not in {*map(_bridge_stage, model.stages.values())}
-    ]
-)
-def stage_removed(model: Model, name: str) -> None:
-    del model.stages[name]
-
-
-def _renamings(model: Model) -> Iterable[tuple[Any, ...]]:
-    fresh = [name for name in ("ablation_B", "stage2x", "pre") if name not in model.stages]
-    return [(old, fresh[0]) for old in model.stages if fresh and old != fresh[0]]
-
-
-@edit(_renamings)
-def stage_renamed(model: Model, old: str, new: str) -> None:
-    model.config["stages"] = {
-        new if name == old else name: stage for name, stage in model.stages.items()
-    }
-    for stage in model.stages.values():
-        if _bridge_stage(stage) == old:
-            stage["bridge"] = {**stage["bridge"], "stage": new}
-
-
-@edit(lambda model: combinations(model.stages, 2))
-def stages_swapped(model: Model, one: str, other: str) -> None:
+def stages_swapped(world: World, stage: str, other_stage: str) -> None:
     """Two stages take each other's name, and each has the results of the other."""
-    names = {one: other, other: one}
-    model.config["stages"] = {names.get(name, name): own for name, own in model.stages.items()}
-    for stage in model.stages.values():
-        if (owner := _bridge_stage(stage)) in names:
-            stage["bridge"] = {**stage["bridge"], "stage": names[owner]}
+    require(stage != other_stage)
+    _rename(world, {stage: other_stage, other_stage: stage})
 
 
-@edit(
-    lambda model: [
-        (stage, old, new)
-        for stage, own in model.stages.items()
-        for old, new in (("base", "child"), ("child", "base"))
-        if old in own["suites"]
-    ]
-)
-def suite_extended(model: Model, stage: str, old: str, new: str) -> None:
+def suite_extended(world: World, stage: str, old: str = "base", new: str = "child") -> None:
     """`child` extends `base` and overrides what is no question, so stages may differ in it."""
-    names = model.stages[stage]["suites"]
-    model.stages[stage]["suites"] = [new if name == old else name for name in names]
+    require(old in world.stages[stage]["suites"])
+    names = world.stages[stage]["suites"]
+    world.stages[stage]["suites"] = [new if name == old else name for name in names]
 
 
-@edit(
-    lambda model: [
-        (stage, tier)
-        for stage, own in model.stages.items()
-        if own.get("bridge")
-        for tier in ("tier2", "tier3", "tier5")
-        if tier != "tier5" or model.suite(stage)["generation_tasks"]
-    ]
-)
-def objective(model: Model, stage: str, tier: str) -> None:
-    objectives = model.stages[stage].setdefault("objective", [])
-    if len(objectives) < 3:
-        objectives.append({"tier": tier, "want": "improve", "margin": 0.0})
-    else:
-        objectives.pop(0)
+def repaired(world: World) -> None:
+    """Takes back what cannot be fulfilled, and copies anew what has no configuration."""
+    for place in world.places():
+        if not configurations(world.checkpoint(place)):
+            world.forget(place)
+            world.copy_in(place, *world.seeds[place], time.time())
+    for stage, own in world.stages.items():
+        if isinstance(own["steps"], list):
+            own["steps"] = [step for step in own["steps"] if step in world.on_disk(stage)] or "all"
+    first = next(iter(world.stages))
+    for stage, own in world.stages.items():
+        if (place := world.bridge(stage)) is not None and place not in world.places():
+            own["bridge"] = {"stage": first, "step": world.on_disk(first)[0]}
+    world.faults -= {"steps", "bridge"}
 
 
-@edit(lambda model: [(s,) for s, own in model.stages.items() if len(own.get("objective", [])) > 1])
-def objective_taken_away(model: Model, stage: str) -> None:
-    model.stages[stage]["objective"].pop()
+def item_added(world: World, new_item: str, section: str, name: str) -> None:
+    suite = world.content["suites"][new_item]
+    require(name not in suite.get(section, {}))
+    suite.setdefault(section, {})[name] = copy.deepcopy(NEW[section][name])
+
+
+def item_removed(world: World, item: str, section: str, name: str) -> None:
+    """An objective without items is an error, so no tier of a suite is emptied."""
+    own = world.content["suites"][item][section]
+    require(len(own) > 1)
+    del own[name]
+
+
+def _is_free(world: World, section: str, name: str) -> bool:
+    return not any(name in own.get(section, {}) for own in world.content["suites"].values())
+
+
+def item_renamed(world: World, item: str, section: str, name: str, new: str = "") -> None:
+    new = new or (name.removesuffix("_x") if name.endswith("_x") else f"{name}_x")
+    require(_is_free(world, section, new))
+    own = world.content["suites"][item]
+    own[section] = {new if n == name else n: one for n, one in own[section].items()}
+
+
+def item_copied(world: World, item: str, section: str, name: str) -> None:
+    """The same questions under a second name."""
+    require(section != "probes" and not name.endswith("_again"))
+    require(_is_free(world, section, f"{name}_again"))
+    own = world.content["suites"][item][section]
+    own[f"{name}_again"] = copy.deepcopy(own[name])
+
+
+def stage_results_elsewhere(world: World, stage: str, in_place: bool) -> None:
+    require(in_place != bool(world.stages[stage].get("results")))
+    world.put(
+        ["config", "stages", stage, "results"], f"{HERE}/elsewhere/{stage}" if in_place else None
+    )
+
+
+def protocol_raised(world: World, protocol: str) -> None:
+    number = int(world.protocols.get(protocol, "raised-1").rpartition("-")[2]) + 1
+    world.protocols[protocol] = f"raised-{number}"
+
+
+def provider_upgraded(world: World) -> None:
+    """Another version is required and installed, which asks otherwise."""
+    world.provider = world.provider[0] + 1, world.provider[1]
+    world.write_provider()
+
+
+def provider_reinstalled(world: World) -> None:
+    """The same program in a new file."""
+    world.provider = world.provider[0], world.provider[1] + 1
+    world.write_provider()
+
+
+def other_run(world: World, run_place: str, by: str) -> None:
+    path = world.pool.parent / "other" / PLACES[run_place]
+    world.config["runs"] = {"other": {"path": str(path), "by": by}}
+
+
+def other_run_removed(world: World) -> None:
+    require("runs" in world.config)
+    del world.config["runs"]

@@ -1,43 +1,53 @@
 """A history: edits, accidents and runs in their order, played and judged.
 
-An action is a list: an edit or accident by its name with its arguments, `run TARGET`, a run that
-is cut short (`killed MOMENT`, `stopped MOMENT`), or another command of `commands` with its arguments.
-`repaired` takes back what cannot be fulfilled.
-Fixed histories also have `run_leaves FOLDER …`, a run that changes no file there, and `told …`, which
-puts arguments on all command lines from there on.
+An action is a list: an edit or accident by its name with its arguments, `run TARGET`, a run that is cut
+short (`killed MOMENT`, `stopped MOMENT`), or another of `COMMANDS` with its arguments. `repaired` takes back
+what cannot be fulfilled. Fixed histories also have `run_leaves FOLDER …`, a run that changes no file there.
 """
 
+import contextlib
 import json
 import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.histories.accidents import ACCIDENTS, LOSES_CACHES, LOSES_RESULTS, LOSES_SCORES, ROOTS
-from tests.histories.commands import COMMANDS
+from tests.histories import edits
+from tests.histories.accidents import ACCIDENTS, LOSES_RESULTS, ROOTS, befall
+from tests.histories.beginning import snakemake
 from tests.histories.economy import Economy
-from tests.histories.edits import ASKS_NOTHING, EDITS
-from tests.histories.edits_of_settings import is_reported
-from tests.histories.model import Model
-from tests.histories.oracle import (
-    differences,
-    kept,
-    scored_steps,
-    snapshot,
-    touched,
-    unasked,
-)
-from tests.histories.runner import PATIENCE, Done, Server
-from tests.histories.world import World, environment
+from tests.histories.oracle import differences, scored, snapshot, touched
+from tests.histories.warm import Ended, Server
+from tests.histories.world import World
 
 Action = list[Any]
 
+COMMANDS: dict[str, list[list[Any]]] = {
+    "forced": [
+        ["--forceall"],
+        ["--forcerun", "score"],
+        ["--forcerun", "collect"],
+        ["--rerun-triggers", "mtime", "params", "input", "code"],
+    ],
+    "looked": [["status"], ["doctor"], ["--dry-run"], ["--lint"]],
+    "twice": [[]],
+    "looked_meanwhile": [[number] for number in (5, 12, 20)],
+}
+"""What a user types but for a plain run, and what it may be given."""
 
-def is_change(action: Action) -> bool:
-    return action[0] not in ("run", "repaired", "run_leaves", "told")
+KEEPS_RESULTS = (
+    "margin objective objective_turned objective_metric objective_taken_away checkpoint_deleted "
+    "task_primary task_group slice_group probe_category order_of_objectives other_run "
+    "other_run_removed setting_of_no_result"
+).split()
+"""Edits after which every result that is there has to stay."""
+
+DID = re.compile(r"(?m)^(?:local)?rule (?:score|collect|prefill_\w+|file):")
+DID_SCORE = re.compile(r"(?m)^(?:local)?rule score:")
 
 
 @dataclass
@@ -49,9 +59,6 @@ class Report:
     output: list[str] = field(default_factory=list)
     """All that the runs printed after which something was found wrong."""
     runs: int = 0
-    asked: int = 0
-    in_vain: int = 0
-    of_copies: int = 0
 
 
 @dataclass
@@ -60,144 +67,95 @@ class Player:
 
     server: Server
     world: World
-    model: Model
     extra: dict[str, str] = field(default_factory=dict)
-    arguments: list[str] = field(default_factory=list)
     report: Report = field(default_factory=Report)
-
-    since: list[str] = field(default_factory=list)
-    """Names of what was done since the last run of all that went well."""
-    held: set[tuple[str, int]] = field(default_factory=set)
+    held: set[tuple[str, int | None]] = field(default_factory=set)
     """Stages and steps whose results nothing may take away, be their checkpoints there or not."""
 
     def __post_init__(self) -> None:
         self.folder = self.world.folder
-        self.folder.mkdir(parents=True)
-        self.world.write(None, self.model)
-        self.economy = Economy(self.folder)
+        self.economy = Economy(self.world)
 
     def play(self, actions: Iterable[Action]) -> Report:
         for action in actions:
             self.act(action)
-        done = self.run("all", why="at the end")
-        if self._is_refused(done) or self.model.doubtful():
+        done = self.run("all")
+        if done.returncode and "rule " not in said(done):
+            self._check_refusal(done)
             self.act(["repaired"])
-            done = self.run("all", why="at the end")
+            done = self.run("all")
         self._again(done)
         self._compare(done)
-        for name in ("asked", "in_vain", "of_copies"):
-            setattr(self.report, name, getattr(self.economy, name))
         return self.report
 
     def act(self, action: Action) -> None:
         name, *arguments = action
         self.report.lines.append(" ".join(str(part) for part in action))
-        if name == "run":
-            self.run(arguments[0])
-        elif name == "run_leaves":
-            self._run_leaves(arguments)
-        elif name == "told":
-            self.arguments = arguments
-        elif name in ("killed", "stopped"):
-            self._cut_short("KILL" if name == "killed" else "TERM", int(arguments[0]))
-        elif name in COMMANDS:
-            COMMANDS[name].play(self, *arguments)
+        if name in ("run", "run_leaves", "killed", "stopped", "meanwhile", *COMMANDS):
+            getattr(self, name)(*arguments)
         elif name in ACCIDENTS:
-            met = ACCIDENTS[name][1](self.folder, *arguments)
-            self.report.lines[-1] += f" ({met})"
-            self.since.append(name)
+            self.report.lines[-1] += f" ({befall(self.folder, name, *arguments)})"
             if name in LOSES_RESULTS:
                 self.held.clear()
-            if name in LOSES_SCORES:
-                self.economy.stored.clear()
-            if name in LOSES_CACHES:
-                self.economy.made.clear()
         else:
-            self.edit(action)
+            edits.apply(self.world, name, *arguments)
+            if name not in KEEPS_RESULTS:
+                self.held.clear()
+        self.economy.note(name, arguments)
 
-    def edit(self, action: Action) -> None:
-        name, *arguments = action
-        before = self.model.copy()
-        self.model.repair() if name == "repaired" else EDITS[name].change(self.model, *arguments)
-        self.world.write(before, self.model)
-        self.since.append(name)
-        if name not in ASKS_NOTHING:
-            self.held.clear()
-        self.held = {(stage, step) for stage, step in self.held if self.model.asks(stage, step)}
-
-    def is_well(self) -> bool:
-        """Whether a run has nothing to complain about, and nothing was deleted."""
-        model = self.model
-        limits = model.limits_are_low or "runs" in model.config
-        return not (model.impossible() or model.broken() or model.gone or limits)
-
-    def wrong(self, what: str) -> None:
+    def wrong(self, what: str, done: Ended | None = None) -> None:
         self.report.failures.append(what)
         self.report.lines.append(f"    ✗ {what}")
-        log = self.folder / "said.log"
-        self.report.output += [log.read_text()] if log.exists() else []
+        self.report.output += [said(done)] if done else []
 
-    def environment(self, **extra: str) -> dict[str, str]:
-        return {**environment(self.world, self.model), **self.extra, **extra}
+    # --- commands -------------------------------------------------------------------------------
 
-    def snakemake(self, *arguments: str, **extra: str) -> Done:
-        arguments = (*arguments, *self.arguments)
-        return self._ended(
-            self.server.snakemake(self.folder, *arguments, extra=self.environment(**extra))
-        )
-
-    def prefilled(self, *arguments: str, **extra: str) -> Done:
-        """`snakemake prefill`, and the command after it if that ended well."""
-        done = self.snakemake("prefill", **extra)
-        return done if done.code else self.snakemake(*arguments, **extra)
-
-    def evaluation(self, *words: str, **extra: str) -> Done:
-        """A command of the command line."""
-        told = self.environment(**extra, EVALUATION_CONFIG=str(self.folder / "config.yaml"))
-        done = self._ended(self.server.run(self.folder, ["-m", "evaluation", *words], told))
-        self.check_traceback(done)
-        return done
-
-    def _ended(self, done: Done) -> Done:
+    def python(self, arguments: list[str], folder: Path | None = None, **extra: str) -> Ended:
         self.report.runs += 1
-        if done.seconds > PATIENCE:
-            self.wrong(f"it hangs: {done.said[-6000:]}")
-        (self.folder / "said.log").write_text(done.said)
+        variables = {**self.world.environment, **self.extra, **extra}
+        done = self.server.run(arguments, folder or self.folder, **variables)
+        if "Traceback (most" in said(done):
+            self.wrong(f"a traceback: {said(done).strip().splitlines()[-1][:300]}", done)
         return done
 
-    def check_traceback(self, done: Done) -> None:
-        if "Traceback (most" in done.said:
-            self.wrong(f"a traceback: {done.said.strip().splitlines()[-1][:300]}")
+    def snakemake(self, *arguments: str, **extra: str) -> Ended:
+        return self.python(snakemake(self.world, *arguments), **extra)
 
-    @contextmanager
+    def prefilled(self, **extra: str) -> Ended:
+        """`snakemake prefill`, and `snakemake` if that ended well."""
+        done = self.snakemake("prefill", **extra)
+        return done if done.returncode else self.snakemake(**extra)
+
+    @contextlib.contextmanager
     def counted(self, **how: bool) -> Iterator[None]:
         """What is done within asks and prefills nothing in vain; `how` it ends, as `Economy.after` has it."""
         self.economy.before()
         yield
-        for what in self.economy.after(self.model, **how):
+        for what in self.economy.after(**how):
             self.wrong(what)
 
-    @contextmanager
-    def forgiven(self, model: Model | None = None) -> Iterator[None]:
+    @contextlib.contextmanager
+    def forgiven(self) -> Iterator[None]:
         """What is done within may do again what another did at once, or did just before it was killed."""
         self.economy.before()
         yield
-        self.economy.forgive(model or self.model)
+        self.economy.forgive()
 
-    def run(self, target: str, *more: str, why: str = "") -> Done:
-        if why:
-            self.report.lines.append(f"run {target}, {why}")
-        with self.counted(is_forced=bool(more)):
-            done = self.snakemake("prefill")
+    def run(self, target: str, *more: str) -> Ended:
+        before = snapshot(self.folder)
+        self.economy.before()
+        done = self.snakemake("prefill")
+        is_prefilled = done.returncode == 0
+        if is_prefilled and target != "prefill":
             before = snapshot(self.folder)
-            if not done.code and target != "prefill":
-                done = self.snakemake(*([] if target == "all" else [target]), *more)
-        self.check_traceback(done)
-        if target == "all" and not more:
-            self._judge(done, before)
+            done = self.snakemake(*([] if target == "all" else [target]), *more)
+        for what in self.economy.after(is_prefilled=is_prefilled):
+            self.wrong(what, done)
+        if not more:
+            self._judge(target, done, before)
         return done
 
-    def _run_leaves(self, names: list[str]) -> None:
+    def run_leaves(self, *names: str) -> None:
         before = [snapshot(self.folder / name) for name in names]
         self.run("all")
         for name, times in zip(names, before, strict=True):
@@ -206,87 +164,148 @@ class Player:
             if found := [file for file in found if ".made/prefill-" not in file]:
                 self.wrong(f"a run that has nothing to do in {name} changed {found[:4]}")
 
-    def _judge(self, done: Done, before: dict[str, Any]) -> None:
-        lost = self.model.impossible()
-        if self._is_refused(done):
-            if found := touched(before, snapshot(self.folder)):
-                self.wrong(f"touched by a run that is refused: {', '.join(found[:4])}")
-        elif lost.keys() - self.model.gone.keys():
-            self.wrong(f"not refused, with {lost}: {done.code}, {tail(done)}")
-        else:
-            self._judge_end(done)
-
-    def _judge_end(self, done: Done) -> None:
-        """Of a run that does what can be done; what was deleted stays scored."""
-        broken = self.model.broken()
-        named = {place for place in broken if self.model.is_named(place, done.said)}
-        if self.model.doubtful() or broken - self.model.quiet():
-            self._expect(done, 1, "a broken checkpoint")
-            if not named:
-                self.wrong(f"none of {sorted(broken)} is named: {tail(done)}")
-        elif not (self.model.may_fail_to_verify(done.said) and done.code == 1):
-            self._expect(done, int(bool(named) or is_reported(done.said)), "no complaint")
-        now = scored_steps(self.model, self.folder)
-        for stage, step in sorted(self.held - now):
-            self.wrong(f"dropped: step {step} of {stage}, which nothing had taken away")
-        if done.code == 0:
-            self.held, self.since = now, []
-
-    def _is_refused(self, done: Done) -> bool:
-        """One sentence names a key that requests what is not there."""
-        keys = {key for key, place in self.model.used() if place not in self.model.checkpoints}
-        return done.code == 1 and any(key in done.said for key in keys)
-
-    def _expect(self, done: Done, code: int, why: str) -> None:
-        if done.code != code:
-            self.wrong(f"exit code {done.code}, with {why}: {tail(done)}")
-
-    def _cut_short(self, how: str, moment: int) -> None:
+    def killed(self, moment: int, how: str = "KILL") -> None:
         with self.counted(is_cut=True):
             done = self.prefilled(HISTORIES_ACCIDENT=f"{how} {moment}")
-        self.report.lines[-1] += f" (exit code {done.code})"
+        self.report.lines[-1] += f" (exit code {done.returncode})"
         if how == "KILL":
-            self._expect(self.snakemake("--unlock"), 0, "--unlock")
+            self.snakemake("--unlock")
 
-    def _again(self, first: Done) -> None:
+    def stopped(self, moment: int) -> None:
+        self.killed(moment, "TERM")
+
+    def forced(self, *arguments: str) -> None:
+        """How it ends is free; it may not ask anything again, nor take away what is gone."""
+        self.run("all", *arguments)
+
+    def looked(self, *words: str) -> None:
+        """What only looks changes nothing."""
+        before = snapshot(self.folder)
+        if words[0].startswith("--"):
+            self.snakemake(*words)
+        else:
+            self.python(["-m", "evaluation", *words])
+        if found := touched(before, snapshot(self.folder)):
+            self.wrong(f"{' '.join(words)} changed {found[0]}")
+
+    def twice(self) -> None:
+        """Two Snakemakes in two folders, on one folder of results: one ends well, the other is refused."""
+        (self.folder / "beside").mkdir(exist_ok=True)
+        self.run("prefill")
+        command = snakemake(self.world)
+        with self.forgiven(), ThreadPoolExecutor(2) as both:
+            folders = (self.folder, self.folder / "beside")
+            ended = [*both.map(lambda folder: self.python(command, folder), folders)]
+        for done in ended:
+            if done.returncode and self._is_well() and "another run" not in said(done):
+                self.wrong(f"one of two at once ended with {done.returncode}: {tail(done)}", done)
+        if all(done.returncode for done in ended) and self._is_well():
+            self.wrong("both of two at once were refused")
+
+    def meanwhile(self, kind: str, moment: int, action: Action) -> None:
+        """An edit in the middle of a run: before a file is renamed (WAIT), or while data are read (READ)."""
+        with self.forgiven(), self._waiting(f"{kind} {moment}"):
+            self.act(action)
+
+    def looked_meanwhile(self, moment: int) -> None:
+        """A dry run and a second call in the middle of a run leave every file as it is."""
+        with self.forgiven(), self._waiting(f"WAIT {moment}"):
+            for words in (["--dry-run"], ["prefill", "--dry-run"], []):
+                before = snapshot(self.folder)
+                self.snakemake(*words)
+                if found := touched(before, snapshot(self.folder)):
+                    self.wrong(f"{words or 'a second call'} during a run changed {found[:4]}")
+
+    @contextlib.contextmanager
+    def _waiting(self, moment: str) -> Iterator[None]:
+        """Something is done while a run waits, or after it if it has ended before that moment."""
+        with ThreadPoolExecutor(1) as beside:
+            running = beside.submit(self.prefilled, HISTORIES_ACCIDENT=moment)
+            while not (running.done() or (self.folder / "waiting").exists()):
+                time.sleep(0.01)
+            is_late = ", after it" * running.done()
+            try:
+                yield
+            finally:
+                (self.folder / "go").touch()
+        for name in ("waiting", "go"):
+            (self.folder / name).unlink(missing_ok=True)
+        self.report.lines[-1] += f" (exit code {running.result().returncode}{is_late})"
+
+    # --- judging --------------------------------------------------------------------------------
+
+    def _is_well(self) -> bool:
+        """Whether a run has nothing to complain about."""
+        own = self.world.config["verification"]
+        are_limits_low = own["seconds"] < 8 or own["memory_mb"] < 1024
+        return not (self.world.faults or are_limits_low or "runs" in self.world.config)
+
+    def _judge(self, target: str, done: Ended, before: dict[str, Any]) -> None:
+        if done.returncode and self._is_well():
+            self.wrong(f"exit code {done.returncode}, without a fault: {tail(done)}", done)
+        if target != "all":
+            return
+        if done.returncode and "rule " not in said(done):
+            if found := touched(before, snapshot(self.folder)):
+                self.wrong(f"touched by a run that is refused: {found[:4]}", done)
+            return
+        now = {*scored(self.world)}
+        for stage, step in sorted(self.held - now, key=str):
+            self.wrong(f"dropped: step {step} of {stage}, which nothing had taken away", done)
+        if done.returncode == 0:
+            self.held = now
+
+    def _again(self, first: Ended) -> None:
         """The same target once more finds nothing to do."""
         before = snapshot(self.folder)
         with self.counted():
             done = self.snakemake()
         if self.economy.scored():
-            self.wrong(f"run again, {self.economy.scored()} items were scored")
-        self._expect(done, first.code, "what it had before")
-        if found := re.findall(r"rule (?:score|collect|prefill_\w+|file):", done.said):
-            self.wrong(f"run again, there was something to do: {found}")
-        if done.code == 0 and (found := touched(before, snapshot(self.folder))):
-            self.wrong(f"run again, {', '.join(found[:4])} changed")
+            self.wrong(f"run again, {self.economy.scored()} items were scored", done)
+        self._same_end(first, done)
+        if found := DID.findall(said(done)):
+            self.wrong(f"run again, there was something to do: {found}", done)
+        if done.returncode == 0 and (found := touched(before, snapshot(self.folder))):
+            self.wrong(f"run again, {found[:4]} changed", done)
 
-    def _compare(self, first: Done) -> None:
+    def _same_end(self, ours: Ended, other: Ended) -> None:
+        if ours.returncode != other.returncode:
+            codes = f"{ours.returncode}, then {other.returncode}"
+            self.wrong(f"exit codes: {codes}: {tail(ours)} || {tail(other)}", other)
+
+    def _check_refusal(self, done: Ended) -> None:
+        """A run that was refused for what is missing is refused from nothing, too."""
+        with self._aside():
+            fresh = self.prefilled()
+        self._same_end(done, fresh)
+        if DID_SCORE.search(said(fresh)):
+            self.wrong(f"refused, which a fresh run is not: {tail(done)}", done)
+
+    @contextlib.contextmanager
+    def _aside(self) -> Iterator[None]:
+        """What was made is not there; at the end it is, and what was made in between lies in `.fresh`."""
+        _move(self.folder, self.folder / ".ours")
+        yield
+        shutil.rmtree(self.folder / ".fresh", ignore_errors=True)
+        _move(self.folder, self.folder / ".fresh")
+        _move(self.folder / ".ours", self.folder)
+
+    def _compare(self, first: Ended) -> None:
         """With a run in the same folder, from nothing.
 
-        What was deleted after it was scored, or lost a file unnoticed, is put back for that, and taken
-        away again once it is scored: so both have it marked as deleted.
+        What was deleted after it was scored is put back for that, and taken away again once it is scored:
+        so both have it marked as deleted.
         """
-        if self.model.impossible().keys() - self.model.gone.keys():
-            return  # it should have been refused
-        unseen = {p for p in self.model.quiet() if not self.model.is_named(p, first.said)}
-        gone = self.model.impossible().keys() | kept(self.model, self.folder)
-        whole = self.model.restored(unseen | gone)
-        ours, fresh = self.folder / ".ours", self.folder / ".fresh"
-        _move(self.folder, ours)
-        self.world.write(self.model, whole)
-        done = self.prefilled()
-        self.world.write(whole, self.model)
-        if gone:
-            self.prefilled()
-        _move(self.folder, fresh)
-        _move(ours, self.folder)
-        code = int(bool(whole.broken()) or is_reported(done.said))
-        self._expect(
-            done, first.code if whole.may_fail_to_verify(done.said) else code, "a fresh run"
-        )
-        for what in (*differences(whole, self.folder, fresh), *unasked(whole, self.folder)):
-            self.wrong(what)
+        kept = {*scored(self.world).values()} & self.world.gone.keys()
+        with self._aside():
+            with self.world.restored(kept):
+                wanted = {stage: self.world.steps(stage) for stage in self.world.stages}
+                done = self.prefilled()
+            if kept:
+                done = self.prefilled()
+        self._same_end(first, done)
+        for what in differences(self.world, wanted):
+            self.wrong(what, done)
 
 
 def _move(source: Path, target: Path) -> None:
@@ -296,8 +315,12 @@ def _move(source: Path, target: Path) -> None:
             shutil.move(source / name, target / name)
 
 
-def tail(done: Done) -> str:
-    lines = [line.strip() for line in done.said.splitlines() if line.strip()]
+def said(done: Ended) -> str:
+    return done.stdout + done.stderr
+
+
+def tail(done: Ended) -> str:
+    lines = [line.strip() for line in said(done).splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line and "log" not in line]
     return " | ".join((errors or lines)[-2:])[:400]
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from evaluation.runs.find import run_folders
 from evaluation.settings.steps import step_of_results
-from tests.histories.model import Model
+from tests.histories.world import World
 
 TIMES = {"seconds", "tokens_per_second", "tokens_processed", "made", "started", "run"}
 """Keys of JSON that say when something was made, how fast, and in which batch."""
@@ -23,13 +23,31 @@ CODE = re.compile(r"<dt>code</dt> <dd>[^<]*</dd>")
 """Which commit wrote a page; somebody may commit while a history is played."""
 
 
-def differences(model: Model, ours: Path, fresh: Path) -> Iterator[str]:
-    """Files that differ, by what a fresh run has; `ours` and `fresh` hold folders of results."""
-    for folder, is_root in _folders(model):
-        for what in differences_of(ours / folder, fresh / folder, is_root=is_root):
+def differences(world: World, wanted: dict[str, list[int]]) -> Iterator[str]:
+    """Files that differ from a fresh run's, which lie in `.fresh`; `wanted` are the steps of each stage."""
+    folders: dict[str, str | None] = {str(world.config["results"]).rpartition("/")[2]: None}
+    folders |= {world.results(stage): stage for stage in world.stages}
+    for folder, stage in folders.items():
+        ours, fresh = world.folder / folder, world.folder / ".fresh" / folder
+        for what in differences_of(ours, fresh, is_root=stage is None):
             kind, _, name = what.partition(": ")
-            if kind != "left over" or not _may_stay(model, folder, name):
+            if kind != "left over" or stage is None or not _may_stay(world, stage, wanted, name):
                 yield f"{kind}: {folder}/{name}"
+    for stage, steps in wanted.items():
+        for taken in run_folders(world.folder / world.results(stage)).values():
+            for step in sorted({*map(step_of_results, taken)} - {*steps}):
+                yield f"left over and taken: step {step} of {stage}"
+
+
+def _may_stay(world: World, stage: str, wanted: dict[str, list[int]], name: str) -> bool:
+    """Results of a step or bridge that nobody requests do no harm, as no reader takes them."""
+    top, _, rest = name.partition("/")
+    if top == "bridge":
+        return world.bridge(stage) is None
+    return (
+        top == "by_checkpoint"
+        and step_of_results(Path(rest.partition("/")[0])) not in wanted[stage]
+    )
 
 
 def differences_of(ours: Path, fresh: Path, *, is_root: bool = False) -> Iterator[str]:
@@ -44,38 +62,11 @@ def differences_of(ours: Path, fresh: Path, *, is_root: bool = False) -> Iterato
             yield f"differs: {name}: {what}"
 
 
-def _folders(model: Model) -> Iterator[tuple[str, bool]]:
-    """Each folder of results, and whether it is the one above the stages."""
-    yield str(model.config["results"]).rpartition("/")[2], True
-    for stage in model.stages:
-        yield model.results(stage), False
-
-
 def _files(folder: Path, is_root: bool) -> dict[str, Path]:
     found = folder.glob("*") if is_root else folder.rglob("*")
     files = (path for path in found if path.is_file() and not set(path.parts) & OWN)
     ended = (".log", ".tmp", ".damaged")
     return {str(path.relative_to(folder)): path for path in files if path.suffix not in ended}
-
-
-def unasked(model: Model, folder: Path) -> Iterator[str]:
-    """Results of steps that are not requested, but that a reader of a stage's folder takes."""
-    for stage in model.stages:
-        results = folder / model.results(stage)
-        for taken in run_folders(results).values():
-            for step in sorted({*map(step_of_results, taken)} - {*model.steps(stage)}):
-                yield f"left over and taken: step {step} of {stage}"
-
-
-def _may_stay(model: Model, folder: str, name: str) -> bool:
-    """Results of a step or bridge that nobody requests do no harm, as no reader takes them (`unasked`)."""
-    stage = next((one for one in model.stages if model.results(one) == folder), None)
-    top, _, rest = name.partition("/")
-    if stage is None or top not in ("bridge", "by_checkpoint"):
-        return False
-    if top == "bridge":
-        return model.bridge(stage) is None
-    return step_of_results(Path(rest.partition("/")[0])) not in model.steps(stage)
 
 
 def _difference(ours: Path, fresh: Path) -> str | None:
@@ -115,22 +106,18 @@ def _timeless(value: Any) -> Any:
     return [_timeless(own) for own in value] if isinstance(value, list) else value
 
 
-def scored_steps(model: Model, folder: Path) -> set[tuple[str, int]]:
-    """Stages and steps that the tables have."""
-    found: set[tuple[str, int]] = set()
-    for stage in model.stages:
-        path = folder / model.results(stage) / "summary.parquet"
+def scored(world: World) -> dict[tuple[str, int | None], str]:
+    """Places of the checkpoints that the tables have, by stage and step; None: a bridge."""
+    found: dict[tuple[str, int | None], str] = {}
+    for stage in world.stages:
+        path = world.folder / world.results(stage) / "summary.parquet"
         if path.exists():
             rows = pq.read_table(path, columns=["role", "step"]).to_pylist()
-            found |= {(stage, row["step"]) for row in rows if row["role"] == "step"}
+            steps = {row["step"] for row in rows if row["role"] == "step"}
+            found |= {(stage, step): world.place(stage, step) for step in steps}
+            if (place := world.bridge(stage)) and any(row["role"] == "bridge" for row in rows):
+                found[stage, None] = place
     return found
-
-
-def kept(model: Model, folder: Path) -> set[str]:
-    """Places of deleted checkpoints whose results a stage without a list of steps has kept."""
-    there = scored_steps(model, folder)
-    every = {pair for pair in there if not isinstance(model.stages[pair[0]]["steps"], list)}
-    return {model.place(*pair) for pair in every} & model.gone.keys()
 
 
 LOGS = {".config", ".snakemake", "eval_logs", "logs", "counts.jsonl", "sources.json", "lock.json"}

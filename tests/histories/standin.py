@@ -10,17 +10,14 @@ What a run is told, by its environment:
                           for each question: a context and a candidate, a block, a sample of a prompt
     HISTORIES_PROTOCOLS   JSON of protocol constants that were raised, e.g. {"tier3": "tier3-2"}
     HISTORIES_PROVIDER    the version of lighteval that is required
-    HISTORIES_ACCIDENT    "KILL 12": all processes are killed at the 12th renaming of a file;
-                          "MAIN 12": only what was started first is, as a watcher without its
-                          Snakemake; "TERM 12": Snakemake is told to stop then; "WAIT 12": everything there
-                          waits until somebody has put a file `go` beside the file of counts;
-                          "READ 12": the same at the 12th text that is tokenized
-    HISTORIES_REAL        anything: the engine is the real one (what it scores is counted likewise)
+    HISTORIES_ACCIDENT    "KILL 12": all processes are killed at the 12th renaming of a file; "TERM 12":
+                          Snakemake is told to stop then; "WAIT 12": everything there waits until somebody
+                          has put a file `go` beside the file of counts; "READ 12": the same at the 12th
+                          text that is tokenized
     HISTORIES_FAULT       anything: the numbers also depend on `generation_batch`, which the workflow
                           does not take for a reason to score again: a planted fault
 """
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -31,11 +28,12 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from tests.histories.counting import Counting, tier_of, write_count
+from evaluation.files import write_text
 
 SETTINGS = ("config.yaml", "model_config.json", "config.json")
 
@@ -47,26 +45,16 @@ def install() -> None:
     """In the server, once: replaces the calls."""
     from evaluation.checkpoints import completeness
     from evaluation.scoring import session
-    from evaluation.scoring.engine.backend import EngineBackend
-
-    completeness.SETTLE_SECONDS = 0.001
-
-    def backend(scoring: Any, checkpoint: Any, loaded: Callable[[], None], *_: Any) -> Counting:
-        stand = StandIn(scoring, checkpoint, loaded)
-        is_real = "HISTORIES_REAL" in os.environ
-        return Counting(EngineBackend(scoring, checkpoint, loaded) if is_real else stand, stand)
-
-    session.EngineBackend = backend
-    _install_verification()
-    for name in ("rename", "replace"):
-        setattr(os, name, _moment(getattr(os, name)))
-    _install_reading()
-
-
-def _install_reading() -> None:
-    """Each text that is tokenized is a moment, too: sources are being read by then."""
     from evaluation.tokenizers.fast import FastTokenizer
 
+    completeness.SETTLE_SECONDS = 0.001
+    session.EngineBackend = lambda scoring, checkpoint, loaded, *_: StandIn(
+        scoring, checkpoint, loaded
+    )
+    _install_verification()
+    _install_charts()
+    for name in ("rename", "replace"):
+        setattr(os, name, _moment(getattr(os, name)))
     encode = FastTokenizer._encoded
 
     def encoding(*arguments: Any, **named: Any) -> Any:
@@ -78,26 +66,42 @@ def _install_reading() -> None:
     FastTokenizer._encoded = encoding  # type: ignore[method-assign]
 
 
+def _install_charts() -> None:
+    """A chart says what it would show: drawing takes nine tenths of a run, and is not judged here."""
+    from evaluation.reporting import charts, rendering
+
+    def drawn(name: str, data: Any, *about: Any, **named: Any) -> Any:
+        shown = data.to_csv() if hasattr(data, "to_csv") else repr(data)
+        content = {"chart": name, "shows": shown, "about": repr((about, named))}
+        return SimpleNamespace(to_dict=lambda **_: dict(content))
+
+    for name in ("heat", "forest", "moves", "curves", "positions"):
+        setattr(charts, name, functools.partial(drawn, name))
+    charts.write_svg = lambda path, chart: write_text(path, json.dumps(chart.to_dict()))
+    rendering._library = lambda: ""
+
+
 def _install_verification() -> None:
     """Verifiers of answers run where they are asked, without a pool, and what they say is counted."""
     from evaluation.grading import verdicts
     from evaluation.settings.checks import CheckSettings
     from evaluation.store import ScoreStore
     from evaluation.verification import golds, registry
-    from evaluation.verification.pool import verify_all
     from evaluation.verification.verdicts import Verdict
 
     def verify(jobs: Any, **named: Any) -> Any:
-        if "HISTORIES_REAL" in os.environ:
-            return verify_all(jobs, **named)
         return enumerate(registry.verify(*job) for job in jobs)
 
-    def judge(jobs: Any, **named: Any) -> Any:
-        limits = named["seconds"], named["memory_mb"]
-        for job, verdict in zip(jobs := list(jobs), verify(jobs, **named), strict=True):
-            is_real = "HISTORIES_REAL" in os.environ or isinstance(job[0], CheckSettings)
-            lacks = None if is_real else _lacks(job[2], *limits)
-            yield (verdict[0], Verdict(credit=None, reason=lacks)) if lacks else verdict
+    def judge(jobs: Any, *, seconds: float, memory_mb: int, **named: Any) -> Any:
+        """What takes more than its limits is drawn from the completion."""
+        for number, job in enumerate(jobs):
+            draw = hashlib.blake2b(job[2].encode(), digest_size=2).digest()
+            is_late = draw[0] / 32 > seconds or draw[1] * 4 > memory_mb
+            if is_late and not isinstance(job[0], CheckSettings):
+                limits = f"{seconds:g} seconds, {memory_mb} MB"
+                yield number, Verdict(credit=None, reason=f"needs more than {limits}")
+            else:
+                yield number, registry.verify(*job)
 
     def keep(store: Any, item: str, settings: Any, found: Any) -> Any:
         for key in found.table["key"].to_pylist() if item.startswith("verdicts-") else ():
@@ -106,16 +110,6 @@ def _install_verification() -> None:
 
     stored, ScoreStore.put_part = ScoreStore.put_part, keep  # type: ignore[method-assign]
     verdicts.verify_all, golds.verify_all = judge, verify
-
-
-def _lacks(completion: str, seconds: float, memory_mb: int) -> str | None:
-    """What a verifier of this completion would not have had enough of, if anything."""
-    draw = hashlib.blake2b(completion.encode(), digest_size=2).digest()
-    if draw[0] / 32 > seconds:
-        return f"the verifier was not done after {seconds:g} seconds"
-    if draw[1] * 4 > memory_mb:
-        return f"the verifier took more than {memory_mb} MB of memory"
-    return None
 
 
 def begin() -> None:
@@ -128,9 +122,8 @@ def begin() -> None:
     provided.VERSIONS = versions  # type: ignore[misc]
     for name, version in json.loads(os.environ.get("HISTORIES_PROTOCOLS", "{}")).items():
         if name in tiers.TIERS:
-            tiers.TIERS[name] = dataclasses.replace(
-                tiers.TIERS[name], protocol=version, stored=None
-            )
+            changed = dataclasses.replace(tiers.TIERS[name], protocol=version, stored=None)
+            tiers.TIERS[name] = changed
         else:
             assert hasattr(protocol, name), name
             setattr(protocol, name, version)
@@ -143,7 +136,7 @@ def begin() -> None:
 
 
 class StandIn:
-    """What stands for a model and for its engine."""
+    """What stands for a model and for its engine, and counts what it is asked, question by question."""
 
     device = "cpu"
     row_tokens = 1024
@@ -157,53 +150,58 @@ class StandIn:
 
     @functools.cached_property
     def content(self) -> str:
-        content = _content(self._folder)
+        weighed = (path for path in _files(self._folder) if path.name != "config.yaml")
+        content = hashlib.sha256(b"".join(path.read_bytes() for path in weighed)).hexdigest()
         self._loaded()
         return content
-
-    @property
-    def state(self) -> str:
-        """Names, sizes and times of the files whose content counts."""
-        return repr(
-            [
-                (str(p.relative_to(self._folder)), p.stat().st_size, p.stat().st_mtime_ns)
-                for p in _files(self._folder)
-            ]
-        )
 
     @property
     def tokens_processed(self) -> int:
         assert self.content
         return self._tokens
 
-    def dice(self, tier: str, *asked: Any) -> float:
+    def _dice(self, tier: str, *asked: Any) -> float:
         """A number in [0, 1) that all that was asked decides."""
         from evaluation.settings.tiers import TIERS
 
         text = json.dumps([self.content, self.dtype, TIERS[tier].protocol, *asked, *self._fault])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
+    def _count(self, tier: str, name: str, items: list[Any]) -> None:
+        """Questions about a checkpoint, and names, sizes and times of the files whose content counts."""
+        from evaluation.settings.tiers import TIERS
+
+        about = [TIERS[tier].protocol, self.content, self.dtype]
+        files = {str(path.relative_to(self._folder)): path.stat() for path in _files(self._folder)}
+        state = repr([(name, one.st_size, one.st_mtime_ns) for name, one in files.items()])
+        write_count(tier, name, [[*about, item] for item in items], state)
+
     def log_likelihoods(self, requests: Sequence[Any]) -> list[Any]:
         from evaluation.scoring.engine.window import Score
 
-        scores = []
-        for request in requests:
-            draw = self.dice("tier3", list(request.context), list(request.continuation))
-            scores.append(Score(-len(request.continuation) * (1 + 3 * draw), draw < 0.2))
-            self._tokens += len(request.context) + len(request.continuation)
+        scores, questions = [], dict[str, list[Any]]()
+        for one in requests:  # what is stored is a question, with all its candidates
+            asked = [list(one.context), list(one.continuation)]
+            questions.setdefault(one.name.partition(", ")[0], []).append(asked)
+            draw = self._dice("tier3", *asked)
+            scores.append(Score(-len(one.continuation) * (1 + 3 * draw), draw < 0.2))
+            self._tokens += len(one.context) + len(one.continuation)
+        self._count("tier3", "tasks", list(questions.values()))
         return scores
 
     def block_nats(self, tokens: Any, document_starts: Any) -> Any:
         from evaluation.metrics.positions import bin_starts
         from evaluation.scoring.engine.window import BlockNats
 
+        starts = None if document_starts is None else document_starts.tolist()
+        self._count("tier2", "slices", [[tokens.tolist(), starts]])
         blocks, length = tokens.shape
         begins = np.zeros((blocks, length), dtype=bool)
         begins[:, 0] = True
-        if document_starts is not None:
-            begins.reshape(-1)[document_starts.numpy()] = True
+        if starts is not None:
+            begins.reshape(-1)[starts] = True
         scored = length - begins.sum(axis=1)
-        each = [self.dice("tier2", row, document_starts is None) for row in tokens.tolist()]
+        each = [self._dice("tier2", row, document_starts is None) for row in tokens.tolist()]
         self._tokens += blocks * length
         nats = scored * (2.5 + np.array(each))
         first = np.eye(1, len(bin_starts(length)), dtype=int)  # all in the first bin
@@ -211,42 +209,64 @@ class StandIn:
 
     def answers(self, requests: Sequence[Any], *, vocabulary: int) -> Any:
         from evaluation.scoring.answers import AnswerKey
+        from evaluation.scoring.completions import GREEDY
 
-        for index, request in enumerate(requests):
-            for sample in request.samples:
-                yield {AnswerKey(index, sample): self._answer(request, sample, request.stopping)}
+        counted: list[Any] = []
+        for index, one in enumerate(requests):
+            # All probes are asked with the same sampling, which is no task's.
+            tier = "tier4" if one.sampling is GREEDY else "tier5"
+            # Another tokenizer reads other answers.
+            read_as = one.stopping.decode([], list(range(vocabulary)))
+            item = [list(one.tokens), one.max_new_tokens, sorted(one.stopping.strings), read_as]
+            for sample in one.samples:
+                answer = self._answer(one, tier, sample)
+                if tier == "tier5":  # with other stops it may go on, which makes it another
+                    about = one.sampling.model_dump(exclude={"n"})
+                    item = [*item[:2], sample, about, answer.raw, read_as]
+                if item not in counted:  # one prompt may stand in several rows
+                    self._count(tier, one.id, [item])
+                counted.append(item)
+                yield {AnswerKey(index, sample): answer}
 
-    def _answer(self, request: Any, sample: int, stopping: Any) -> Any:
+    def _answer(self, request: Any, tier: str, sample: int) -> Any:
         """Greedy ones depend on the prompt alone, samples on index and settings too."""
         from evaluation.scoring.answers import StopSearch
 
         asked: list[Any] = [list(request.tokens)]
         if request.sampling is not None and request.sampling.temperature:
             asked += [sample, request.sampling.model_dump(exclude={"n"})]
-        search, tokens = StopSearch(stopping, request.tokens), list[int]()
+        search, tokens = StopSearch(request.stopping, request.tokens), list[int]()
         while len(tokens) < request.max_new_tokens:
             place = len(tokens)
-            if self.dice(tier_of(request), *asked, "end", place) < 0.1:
-                return stopping.answer(request.tokens, tokens, "eos")
-            tokens.append(40 + int(200 * self.dice(tier_of(request), *asked, place)))
+            if self._dice(tier, *asked, "end", place) < 0.1:
+                return request.stopping.answer(request.tokens, tokens, "eos")
+            tokens.append(40 + int(200 * self._dice(tier, *asked, place)))
             if search.reached(tokens):
                 break
-        return stopping.answer(request.tokens, tokens, "length")
+        return request.stopping.answer(request.tokens, tokens, "length")
+
+
+def write_count(tier: str, name: str, asked: list[Any], state: str = "") -> None:
+    if place := os.environ.get("HISTORIES_COUNTS"):
+        keys = sorted({_digest(json.dumps(one)) for one in asked})
+        line = {"tier": tier, "name": name, "keys": keys, "state": _digest(state)}
+        with open(place, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def counts(place: Path) -> list[dict[str, Any]]:
+    """What was scored, as `HISTORIES_COUNTS` has it."""
+    return [json.loads(line) for line in place.read_text().splitlines()] if place.exists() else []
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _files(folder: Path) -> list[Path]:
     """Weights and configuration; what counts tokens or generates by default is neither."""
     there = (path for path in folder.rglob("*") if path.is_file())
     return sorted(p for p in there if p.suffix == ".safetensors" or p.name in SETTINGS)
-
-
-def _content(folder: Path) -> str:
-    read = b"".join(p.read_bytes() for p in _files(folder) if p.name != "config.yaml")
-    return hashlib.sha256(read).hexdigest()
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def _next_moment() -> int:
@@ -268,21 +288,15 @@ def _moment(rename: Callable[..., None]) -> Callable[..., None]:
 
     def renaming(*arguments: Any, **named: Any) -> None:
         kind, _, moment = os.environ.get("HISTORIES_ACCIDENT", "READ").partition(" ")
-        if kind == "READ":
-            rename(*arguments, **named)
-            return
-        number = _next_moment()
+        number = 1 if kind == "READ" else _next_moment()
         if number % 2:
             rename(*arguments, **named)
-        if number == int(moment):
-            if kind in ("KILL", "MAIN"):
-                with contextlib.suppress(ProcessLookupError):  # it has ended by itself
-                    os.killpg(os.getpgid(int(os.environ["HISTORIES_MAIN"])), signal.SIGKILL)
+        if kind != "READ" and number == int(moment):
             if kind == "KILL":
-                os.killpg(0, signal.SIGKILL)  # of another group, if a watcher began it
+                os.killpg(0, signal.SIGKILL)
             elif kind == "WAIT":
                 _wait()
-            elif kind == "TERM":
+            else:
                 os.kill(int(os.environ["HISTORIES_MAIN"]), signal.SIGTERM)
         if not number % 2:
             rename(*arguments, **named)

@@ -1,7 +1,7 @@
 """Whatever was edited, damaged or cut short: a run gives what a fresh run gives, and no work twice.
 
-A tenth of the fixed histories and the beginnings of two, all of them with EVAL_FULL=1; `python -m
-tests.histories` draws a hundred.
+A tenth of what once went wrong and a beginning, all of them with EVAL_FULL=1; `python -m tests.histories`
+draws a hundred.
 """
 
 from collections.abc import Iterator
@@ -9,14 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.histories.__main__ import SEED, Place, drawn
-from tests.histories.accidents import ACCIDENTS
-from tests.histories.beginning import build_pool
-from tests.histories.commands import COMMANDS
-from tests.histories.edits import EDITS
-from tests.histories.edits_of_settings import build_other_run
+from tests.histories.__main__ import Place
 from tests.histories.history import Action, read
-from tests.histories.runner import server
+from tests.histories.warm import server
 from tests.tables import EVERYTHING, sample
 
 FIXED = Path(__file__).parent / "fixed"
@@ -25,11 +20,8 @@ REGRESSIONS = sorted(FIXED.glob("regressions/*.json"))
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    folder = tmp_path_factory.mktemp("histories")
-    pool = build_pool(folder / "made")
-    with server() as warm:
-        build_other_run(warm, pool)
-        yield Place(warm, folder, pool)
+    with server("--stand-in") as warm:
+        yield Place(warm, tmp_path_factory.mktemp("histories"))
 
 
 def check(place: Place, actions: list[Action], **extra: str) -> None:
@@ -47,18 +39,8 @@ def test_edits_of_questions_and_answers(place: Place) -> None:
     check(place, actions if EVERYTHING else actions[:11])
 
 
-def test_the_same_with_the_real_engine(place: Place) -> None:
-    actions = read(FIXED / "real/engine.json")
-    check(place, actions if EVERYTHING else actions[:5], HISTORIES_REAL="1")
-
-
 def test_a_setting_that_changes_numbers_unnoticed_is_found(place: Place) -> None:
     batch = ["setting_of_no_result", ["config", "scoring", "generation_batch"], 3]
     report = place.play([["run", "stage1"], batch], HISTORIES_FAULT="planted")
     assert {what.partition(": ")[0] for what in report.failures} == {"differs"}
     assert any("tier2_ppl.json" in what for what in report.failures)
-
-
-def test_a_hundred_histories_have_every_kind(place: Place) -> None:
-    actions = [action for one in drawn(place.pool, 100, SEED).values() for action in one]
-    assert {*EDITS, *ACCIDENTS, *COMMANDS} <= {str(action[0]) for action in actions}

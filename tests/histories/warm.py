@@ -1,58 +1,109 @@
-"""Commands as a user gives them, in a plain server that all tests of a process share.
-
-With EVAL_COLD=1 each is a process of its own, which takes seconds more.
-"""
+"""Commands as a user gives them, run by a warm server; the plain one is shared by all tests of a process."""
 
 import atexit
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.histories.runner import ROOT, Server, server
+from tests.histories.client import ask
 from tests.histories.server import CLIENT
 
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 600.0
+
+Ended = subprocess.CompletedProcess[str]
+
 _kept = contextlib.ExitStack()
-_servers: dict[int, Server] = {}
+_servers: dict[int, "Server"] = {}
 atexit.register(_kept.close)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server, by the path of its socket."""
+
+    place: Path
+
+    def run(self, arguments: Sequence[str], folder: Path, **variables: str) -> Ended:
+        """`python <arguments>` in a folder; what is left of its process group is killed at the end."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables}
+        environment |= {"HISTORIES_SOCKET": str(self.place)}
+        request = {"arguments": list(arguments), "folder": str(folder), "group": 0}
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            with open(os.devnull, "rb") as nothing:
+                files = [file.fileno() for file in (nothing, out, err)]
+                link = ask(str(self.place), {**request, "environment": environment}, files)
+            with link, link.makefile() as answers:
+                pid = int(answers.readline())
+                late = threading.Timer(PATIENCE, _kill, [pid])
+                late.start()
+                code = int(answers.readline())
+            if late.finished.is_set():
+                raise TimeoutError(f"{' '.join(arguments)}: not within {PATIENCE:.0f} s")
+            late.cancel()
+            _kill(pid)
+            said = [os.pread(file.fileno(), 1 << 30, 0).decode() for file in (out, err)]
+        return subprocess.CompletedProcess([sys.executable, *arguments], code, *said)
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def server(*options: str) -> Iterator[Server]:
+    """A server that ends with the block; `options` are those of its command line."""
+    with tempfile.TemporaryDirectory(prefix="histories-") as folder:
+        place = Path(folder) / "socket"
+        command = [sys.executable, "-W", "ignore", "-m", "tests.histories.server", str(place)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen([*command, *options], cwd=ROOT, text=True, **pipes) as process:
+            if process.stdout is None or process.stdout.readline() != "ready\n":
+                raise RuntimeError(f"the server ended as it began: exit code {process.wait()}")
+            yield Server(place)  # it ends when the block does, as its stdin is closed then
+
+
+def warm_server() -> Server:
+    """Of this process, begun when it is first asked for."""
+    if os.getpid() not in _servers:
+        _servers[os.getpid()] = _kept.enter_context(server())
+    return _servers[os.getpid()]
 
 
 def run_python(
     arguments: Sequence[str], folder: Path, *, cold: bool = False, **variables: str
-) -> subprocess.CompletedProcess[str]:
+) -> Ended:
     """`python <arguments>` in a folder; `cold`: as a process of its own, whatever it takes."""
+    if not cold:
+        return warm_server().run(arguments, folder, **variables)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     command = [sys.executable, *arguments]
-    variables = {"PYTHONPATH": str(ROOT), **variables}
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        if cold or os.environ.get("EVAL_COLD"):
-            environment = {**os.environ, **variables}
-            code = subprocess.run(
-                command, cwd=folder, env=environment, stdout=out, stderr=err, check=False
-            ).returncode
-        else:
-            code = warm_server().call(folder, arguments, variables, (out, err))
-        said = [os.pread(file.fileno(), 1 << 30, 0).decode() for file in (out, err)]
-    return subprocess.CompletedProcess(command, code, *said)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
-def python_words(*, cold: bool = False) -> list[str]:
-    """What stands for `python` in a line of a shell: a fork of the server, or `cold` Python itself."""
-    if cold or os.environ.get("EVAL_COLD"):
-        return [sys.executable]
+def python_words() -> list[str]:
+    """What stands for `python` in a line of a shell."""
     return ["env", f"HISTORIES_SOCKET={warm_server().place}", str(CLIENT)]
 
 
-def well(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+def well(done: Ended) -> Ended:
     """What has ended with exit code 0."""
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     return done
 
 
-def run_shell(line: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_shell(line: str, folder: Path, **variables: str) -> Ended:
     """A line of bash in a folder, without standard input."""
     return subprocess.run(
         ["bash", "-c", line],
@@ -64,13 +115,6 @@ def run_shell(line: str, folder: Path, **variables: str) -> subprocess.Completed
         stdin=subprocess.DEVNULL,
         timeout=300,
     )
-
-
-def warm_server() -> Server:
-    """Of this process, begun when it is first asked for."""
-    if os.getpid() not in _servers:
-        _servers[os.getpid()] = _kept.enter_context(server("--plain"))
-    return _servers[os.getpid()]
 
 
 def wait_for(what: str, ready: Callable[[], bool], seconds: float = 30.0) -> None:

@@ -1,185 +1,280 @@
-"""The folder in which a history is played: brings the disk to what a model says."""
+"""The folder in which a history is played: settings, data, checkpoints, and what was there once."""
 
+import contextlib
+import copy
 import json
 import os
 import shlex
 import shutil
 import sys
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.histories.model import HERE, Copy, File, Model, same
+from evaluation.settings.config import load_config
+from evaluation.settings.planning import plan_stages
 
 PROVIDER = Path(__file__).parents[1] / "providers/stand_in.py"
+
+HERE = "/WORLD"
+"""Stands for the world's folder in configurations."""
 
 OLD = 1_600_000_000
 """Seconds; when files were written whose times were kept, as `cp -p` does."""
 
+CONFIGURATIONS = ("config.json", "model_config.json", "config.yaml")
+SECTIONS = ("slices", "tasks", "probes", "generation_tasks")
 
-@dataclass(frozen=True)
+KeyPath = list[Any]
+"""Keys that lead to a value of the configuration or of the suites."""
+
+
+@dataclass
 class World:
-    """A folder that holds what a model says; `pool` holds whole checkpoints by seed.
-
-    `times` are the seconds at which files were written, so that one can be put back.
-    """
+    """A folder, and what its files say; `pool` holds whole checkpoints by seed, with the data beside it."""
 
     folder: Path
     pool: Path
-    times: dict[int, float] = field(default_factory=dict)
+    content: dict[str, Any]
+    """The configuration (`config`) and the suites by name (`suites`)."""
+    protocols: dict[str, str] = field(default_factory=dict)
+    provider: tuple[int, int] = (0, 0)
+    """Version of the provider that is required and installed, and which writing of its program."""
+    seeds: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Weights and form of the checkpoint in each place, such as `one/10`."""
+    variants: Counter[str] = field(default_factory=Counter)
+    """Which content a file of data or of the tokenizer has."""
+    faults: set[str] = field(default_factory=set)
+    """Why a run may end with an error: places of checkpoints that are damaged or gone, and others."""
+    gone: dict[str, list[Path]] = field(default_factory=dict)
+    """Files and folders of a checkpoint that were there once, by its place."""
+    written: dict[Path, str] = field(default_factory=dict)
 
-    def write(self, before: Model | None, model: Model) -> None:
-        """Writes what differs from before; what does not is not touched."""
-        if before is None or not same(before.config, model.config):
-            self._dump("config.yaml", model.config)
-        for name, suite in model.suites.items():
-            if before is None or not same(before.suites.get(name), suite):
-                self._dump(f"suites/{name}.yaml", suite)
-        if before is None or model.provider != before.provider:
-            self._write_provider(model)
-        self._write_checkpoints(before.checkpoints if before else {}, model.checkpoints)
-        for link, target in model.links.items():
-            _lead(self.folder / "ckpts" / link, target)
-        for name, file in model.files.items():
-            known = before.files.get(name) if before else None
-            if file != known:
-                self._write_file(name, known, file)
+    # --- settings -------------------------------------------------------------------------------
 
-    def _write_checkpoints(self, known: Mapping[str, Copy], wanted: Mapping[str, Copy]) -> None:
-        for place in known.keys() - wanted.keys():
-            shutil.rmtree(self.folder / "ckpts" / place)
-        for place, copy in wanted.items():
-            was, target = known.get(place), self.folder / "ckpts" / place
-            if was == copy:
-                continue
-            if was and not was.damage and copy == replace(was, damage="lost_shard"):
-                _weights(target)[-1].unlink()  # the other files stay the same files
-                continue
-            if was is None or was.base != copy.base:
-                self._place(target, copy)
-                was = copy.as_copied
-            self._change(target, was, copy)
+    @property
+    def config(self) -> dict[str, Any]:
+        config: dict[str, Any] = self.content["config"]
+        return config
 
-    def _dump(self, name: str, content: Any) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = yaml.safe_dump(content, sort_keys=False).replace(HERE, str(self.folder))
-        path.write_text(text)
+    @property
+    def stages(self) -> dict[str, Any]:
+        stages: dict[str, Any] = self.config["stages"]
+        return stages
 
-    def _write_provider(self, model: Model) -> None:
+    def at(self, path: KeyPath) -> Any:
+        """What lies at a path; nothing where a key is missing."""
+        found: Any = self.content
+        for key in path:
+            found = found.get(key, {}) if isinstance(found, dict) else found[key]
+        return found
+
+    def put(self, path: KeyPath, value: Any) -> None:
+        """Gives a key a value; None takes the key away."""
+        holder: Any = self.content
+        for key in path[:-1]:
+            holder = holder.setdefault(key, {}) if isinstance(holder, dict) else holder[key]
+        if value is None:
+            holder.pop(path[-1], None)
+        else:
+            holder[path[-1]] = copy.deepcopy(value)
+
+    def swap(self, path: KeyPath, number: int) -> None:
+        """An entry of a list or mapping and the one behind it change places."""
+        found = self.at(path)
+        entries = list(found.items()) if isinstance(found, dict) else list(found)
+        entries[number : number + 2] = entries[number : number + 2][::-1]
+        self.put(path, dict(entries) if isinstance(found, dict) else entries)
+
+    def write(self) -> None:
+        """Writes what of the settings is another text now."""
+        files = {"config": self.config}
+        files |= {f"suites/{name}": suite for name, suite in self.content["suites"].items()}
+        for name, content in files.items():
+            path = self.folder / f"{name}.yaml"
+            text = yaml.safe_dump(content, sort_keys=False).replace(HERE, str(self.folder))
+            if self.written.get(path) != text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+                self.written[path] = text
+
+    def check(self) -> None:
+        """Raises EvaluationError unless the settings agree with one another."""
+        plan_stages(load_config(self.folder / "config.yaml"))
+
+    def write_provider(self) -> None:
         """The Python of a provider's environment, which runs a stand-in of its version."""
-        path, number = self.folder / "provider/python", model.provider[0]
-        does = {
-            "version": model.provider_version,
-            "question": {"right": number % 3},
-            "verb": ("sat", "ran")[number % 2],
-        }
-        words = [sys.executable, str(PROVIDER), json.dumps(does)]
+        path, number = self.folder / "provider/python", self.provider[0]
+        does = {"version": self.provider_version, "question": {"right": number % 3}}
+        words = [
+            *(sys.executable, str(PROVIDER)),
+            json.dumps(does | {"verb": ("sat", "ran")[number % 2]}),
+        ]
         path.parent.mkdir(exist_ok=True)
-        new = path.with_name("new")
-        new.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-        new.chmod(0o755)
-        os.replace(new, path)
+        put(path, f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'.encode(), OLD, in_place=False)
+        path.chmod(0o755)
 
-    def _place(self, target: Path, wanted: Copy) -> None:
+    @property
+    def provider_version(self) -> str:
+        return f"0.13.{self.provider[0]}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a run in this world is told."""
+        return {
+            "HISTORIES_COUNTS": str(self.folder / "counts.jsonl"),
+            "HISTORIES_PROTOCOLS": json.dumps(self.protocols),
+            "HISTORIES_PROVIDER": self.provider_version,
+            "EVALUATION_CONFIG": str(self.folder / "config.yaml"),
+        }
+
+    def results(self, stage: str) -> str:
+        """Folder of a stage's results, relative to the world."""
+        own = self.stages[stage].get("results") or f"{self.config['results']}/{stage}"
+        return str(own).removeprefix(f"{HERE}/")
+
+    def entries(self, dataset: str) -> set[str]:
+        """Names of slices and tasks that are made of a dataset."""
+        return {
+            name
+            for suite in self.content["suites"].values()
+            for section in SECTIONS
+            for name, item in suite.get(section, {}).items()
+            if item.get("dataset") == dataset
+        }
+
+    # --- checkpoints ----------------------------------------------------------------------------
+
+    def checkpoint(self, place: str) -> Path:
+        return self.folder / "ckpts" / place
+
+    def places(self) -> list[str]:
+        """Of all checkpoints that are there, or what is left of them."""
+        found = (self.folder / "ckpts").glob("*/*/")
+        return sorted(
+            f"{p.parent.name}/{p.name}" for p in found if not p.parent.is_symlink() and weights(p)
+        )
+
+    def place(self, stage: str, step: int) -> str:
+        """Where a step of a stage lies, behind links."""
+        name = str(self.stages[stage]["checkpoints"]).removeprefix(f"{HERE}/ckpts/")
+        return f"{self.checkpoint(name).resolve().name}/{step}"
+
+    def on_disk(self, stage: str) -> list[int]:
+        """Steps that a stage finds."""
+        folder = self.checkpoint(self.place(stage, 0)).parent
+        there = [path for path in folder.glob("*/") if configurations(path)]
+        return sorted(int(path.name) for path in there)
+
+    def steps(self, stage: str) -> list[int]:
+        wanted = self.stages[stage]["steps"]
+        if isinstance(wanted, list):
+            return list(wanted)
+        every = wanted["every"] if isinstance(wanted, dict) else 1
+        return [step for step in self.on_disk(stage) if step % every == 0]
+
+    def bridge(self, stage: str) -> str | None:
+        """The place of a stage's bridge, whether it is there or not."""
+        bridge = self.stages[stage].get("bridge")
+        if bridge is None:
+            return None
+        if "path" in bridge:
+            return str(bridge["path"]).removeprefix(f"{HERE}/ckpts/")
+        return self.place(
+            bridge["stage"], bridge.get("step") or (self.steps(bridge["stage"]) or [0])[-1]
+        )
+
+    def copy_in(self, place: str, seed: int, form: str, seconds: float) -> Path:
+        """A whole checkpoint, whose files all have one time."""
+        target = self.checkpoint(place)
         shutil.rmtree(target, ignore_errors=True)
-        source = self.pool if wanted.form == "nanotron" else self.pool.parent / "hf"
-        shutil.copytree(source / str(wanted.seed), target, copy_function=shutil.copyfile)
-        weights, settings = _weights(target), _settings(target)
-        seconds = self._time(wanted.written) if wanted.written else OLD + wanted.seed
-        if wanted.training:
-            with open(target / "config.yaml", "a") as file:
-                file.write(f"optimizer: {{learning_rate: {wanted.training}.0}}\n")
+        source = (self.pool if form == "nanotron" else self.pool.parent / "hf") / str(seed)
+        shutil.copytree(source, target, copy_function=shutil.copyfile)
         for path in target.rglob("*"):
             os.utime(path, (seconds, seconds))
-        if wanted.damage == "truncated":
-            with open(weights[0], "rb+") as file:
-                file.truncate(weights[0].stat().st_size - 40)
-        elif wanted.damage in ("no_shard", "lost_shard"):
-            weights[-1].unlink()
-        elif wanted.damage == "half_config":
-            settings[0].write_bytes(settings[0].read_bytes()[:40])
-        elif wanted.damage == "no_config":
-            for path in settings:
-                path.unlink()
+        self.seeds[place] = (seed, form)
+        return target
 
-    def _change(self, target: Path, was: Copy, wanted: Copy) -> None:
-        """Single files of a checkpoint, each as it was done: in place, or renamed into place."""
-        if wanted.shard and wanted.shard != was.shard:
-            seed, written, number = wanted.shard
-            path = _weights(target)[-1]
-            source = self.pool if wanted.form == "nanotron" else self.pool.parent / "hf"
-            content = _weights(source / str(seed))[-1].read_bytes()
-            in_place = number == (was.shard[2] if was.shard else 0)
-            time_kept = path.stat().st_mtime if written < 0 else self._time(written)
-            _put(path, content, time_kept, in_place=in_place)
-        if wanted.settings and wanted.settings != was.settings:
-            variant, written = wanted.settings
-            for path in _settings(target):
-                text = path.read_text()
-                for old, new in zip(EPSILONS[1 - variant], EPSILONS[variant], strict=True):
-                    text = text.replace(f": {old}", f": {new}")
-                _put(path, text.encode(), self._time(written), in_place=True)
-        if wanted.tokens is not None and wanted.tokens != was.tokens:
-            path = target / "checkpoint_metadata.json"
-            content = json.loads(path.read_text())
-            content["metas"]["consumed_tokens_total"] = wanted.tokens
-            path.write_text(json.dumps(content, indent=2))
+    def forget(self, place: str) -> None:
+        """Nothing of an earlier checkpoint in this place counts any more."""
+        shutil.rmtree(self._buried(self.checkpoint(place)), ignore_errors=True)
+        self.gone.pop(place, None)
+        self.faults.discard(place)
 
-    def _write_file(self, name: str, was: File | None, wanted: File) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        parts = Path(name).parts
-        source = self.pool.parent / ("data" if parts[0].startswith("data") else "")
-        original = source.joinpath(*parts[1:] if parts[0].startswith("data") else parts)
-        content = varied(original.read_text(), wanted.variant, path.name).encode()
-        in_place = was is not None and was.number == wanted.number
-        _put(path, content, self._time(wanted.written), in_place=in_place)
+    def take_away(self, place: str, path: Path) -> None:
+        """A file of a checkpoint, or all of it, is deleted; kept aside, as a fresh run may need it."""
+        self.faults.add(place)
+        lost = self.gone.setdefault(place, [])
+        if path == self.checkpoint(place) and path not in lost:
+            while lost:
+                self._exchange(lost.pop())
+        if path in lost:
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            lost.append(path)
+            self._exchange(path)
 
-    def _time(self, stamp: int) -> float:
-        return self.times.setdefault(stamp, time.time()) if stamp else OLD
+    @contextlib.contextmanager
+    def restored(self, places: Iterable[str]) -> Iterator[None]:
+        """As if nothing had been deleted of these checkpoints."""
+        paths = [path for place in places for path in self.gone.get(place, ())]
+        for path in paths:
+            self._exchange(path)
+        yield
+        for path in reversed(paths):
+            self._exchange(path)
+
+    def _buried(self, path: Path) -> Path:
+        return self.folder / "gone" / path.relative_to(self.folder / "ckpts")
+
+    def _exchange(self, path: Path) -> None:
+        """What is there, if anything, and what is kept aside of it change places."""
+        aside, between = self._buried(path), self.folder / "between"
+        for source, target in ((path, between), (aside, path), (between, aside)):
+            if source.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                source.rename(target)
+
+    # --- data -----------------------------------------------------------------------------------
+
+    def behind(self, dataset: str) -> list[Path]:
+        """The files of a mirror."""
+        folder = str(self.config["mirrors"][dataset]).replace(HERE, str(self.folder))
+        return sorted(Path(folder).glob("*.jsonl"))
+
+    def vary(self, name: str, variant: int, seconds: float, *, in_place: bool) -> None:
+        """Gives a file of data or of the tokenizer another content."""
+        top, *others = Path(name).parts
+        source = self.pool.parent / ("data" if top.startswith("data") else top)
+        text = varied(source.joinpath(*others).read_text(), variant, name)
+        put(self.folder / name, text.encode(), seconds, in_place=in_place)
+        self.variants[name] = variant
 
 
-EPSILONS = (("1e-06", "1.0e-06"), ("1e-05", "1.0e-05"))
-"""A number that every checkpoint's configuration has, and another, as JSON and YAML write them."""
-
-
-def _weights(checkpoint: Path) -> list[Path]:
+def weights(checkpoint: Path) -> list[Path]:
     return sorted(checkpoint.rglob("*.safetensors"))
 
 
-def _settings(checkpoint: Path) -> list[Path]:
-    names = ("config.json", "model_config.json", "config.yaml")
-    return [path for name in names if (path := checkpoint / name).exists()]
+def configurations(checkpoint: Path) -> list[Path]:
+    return [path for name in CONFIGURATIONS if (path := checkpoint / name).exists()]
 
 
-def _put(path: Path, content: bytes, seconds: float, *, in_place: bool) -> None:
+def put(path: Path, content: bytes, seconds: float, *, in_place: bool) -> None:
     """As an editor does that writes into the file, or as one that renames a new file into place."""
-    if in_place:
-        path.write_bytes(content)
-        os.utime(path, (seconds, seconds))
-        return
-    new = path.with_name(f".{path.name}.new")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path if in_place else path.with_name(f".{path.name}.new")
     new.write_bytes(content)
     os.utime(new, (seconds, seconds))
     os.replace(new, path)
 
 
-def _lead(link: Path, target: str) -> None:
-    if link.is_symlink() and os.readlink(link) == target:
-        return
-    link.parent.mkdir(parents=True, exist_ok=True)
-    link.unlink(missing_ok=True)
-    link.symlink_to(target)
-
-
 def varied(text: str, variant: int, name: str) -> str:
     """Another content of a file; all but the third are of the same size."""
-    if name == "tokenizer.json":
+    if name.endswith("tokenizer.json"):
         content = json.loads(text)
         ids = content["model"]["vocab"]
         if variant:
@@ -197,13 +292,3 @@ def varied(text: str, variant: int, name: str) -> str:
     elif variant == 4:  # one row, corrected
         lines[2] = lines[2].translate(str.maketrans("hgd", "ktb"))
     return "".join(lines)
-
-
-def environment(world: World, model: Model) -> dict[str, str]:
-    """What a run in this world is told."""
-    counts = str(world.folder / "counts.jsonl")
-    return {
-        "HISTORIES_COUNTS": counts,
-        "HISTORIES_PROTOCOLS": json.dumps(model.protocols),
-        "HISTORIES_PROVIDER": model.provider_version,
-    }

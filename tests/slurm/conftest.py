@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.slurm import cluster, layout
-from tests.slurm.runs import BOTH, PROMPT_SNAKEMAKE, Run, make_scoring_slow
+from tests.histories.warm import well
+from tests.slurm import cluster
+from tests.slurm.runs import BOTH, Run
 from tests.workflow.world import World, build_world
+
+LOCK = "/run/evaluation-slurm.lock"
+SLICES = 8
 
 missing = cache(cluster.missing)
 
@@ -30,7 +35,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def running() -> Iterator[None]:
     """The cluster; one that was up before is left up. Other test runs wait until this one ends."""
-    with open(layout.LOCK, "w", encoding="utf-8") as lock:
+    with open(LOCK, "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         before = cluster.is_up()
         if not before:
@@ -40,14 +45,6 @@ def running() -> Iterator[None]:
             cluster.down()
 
 
-@pytest.fixture
-def slurm(running: None) -> Iterator[None]:
-    """The cluster with all nodes idle; afterwards every job is cancelled and every node back."""
-    cluster.restore()
-    yield
-    cluster.restore()
-
-
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return build_world(tmp_path_factory.mktemp("slurm") / "world")
@@ -55,9 +52,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="session")
 def slow_world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """One stage of many items, already prefilled."""
+    """One stage of eight slices, prefilled: a job has many moments between two stored items."""
     world = build_world(tmp_path_factory.mktemp("slurm") / "slow")
-    make_scoring_slow(world)
+    # Of other lengths, as one that is stored under another name is not scored again.
+    slices = {f"text{n}": {"dataset": "made/text", "tokens": 1280 - 64 * n} for n in range(SLICES)}
+    suite = world.folder / "suites/many.yaml"
+    suite.write_text(yaml.safe_dump({"extends": "base", "slices": slices}))
+    world.change(stages={"stage1": {**world.stages["stage1"], "suites": ["many"]}})
+    well(world.evaluation("prefill"))
     return world
 
 
@@ -65,38 +67,27 @@ MakeRun = Callable[..., Run]
 
 
 @pytest.fixture
-def make_run(slurm: None, slow_world: World, tmp_path: Path) -> Iterator[MakeRun]:
-    """Makes runs; those still running at the end of the test are killed with their jobs."""
+def make_run(running: None, slow_world: World, tmp_path: Path) -> Iterator[MakeRun]:
+    """Makes runs on a cluster whose nodes are idle; at the end all of them and all jobs are ended."""
+    cluster.restore()
     runs: list[Run] = []
 
-    def make(
-        name: str = "run",
-        results: Path | None = None,
-        settings: dict[str, Any] | None = None,
-        profile: dict[str, str] | None = None,
-        program: str = PROMPT_SNAKEMAKE,
-    ) -> Run:
-        folder = tmp_path / name
-        results = results or folder / "results"
-        runs.append(Run(slow_world, folder, results, settings or {}, profile or {}, program))
+    def make(world: World = slow_world, **how: Any) -> Run:
+        runs.append(Run(world, tmp_path / "run", **how))
         return runs[-1]
 
     yield make
     for run in runs:
-        if run.process is not None and run.process.poll() is None:
-            run.kill()
+        run.kill()
+    cluster.restore()
 
 
 @pytest.fixture(scope="session")
 def undisturbed(running: None, slow_world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of what the same scoring gives when nothing goes wrong."""
-    folder = tmp_path_factory.mktemp("slurm") / "undisturbed"
-    run = Run(slow_world, folder, folder / "results", program=PROMPT_SNAKEMAKE)
-    run.score(steps=BOTH)
-    assert run.wait() == 0, run.log
-    tables = [
-        path for path in run.checkpoints().rglob("*.*") if path.suffix in (".json", ".parquet")
-    ]
-    results = [path for path in tables if path.parent.name != ".made"]
-    assert len(results) == 2 * (2 + 3)  # of each step: two files of Tier2, three of Tier3
-    return run.checkpoints()
+    run = Run(slow_world, tmp_path_factory.mktemp("slurm") / "undisturbed")
+    run.score(*BOTH)
+    run.end_well()
+    tables = [path for path in run.checkpoints.rglob("tier*") if path.is_file()]
+    assert len(tables) == 2 * (2 + 3)  # of each step: two files of Tier2, three of Tier3
+    return run.checkpoints

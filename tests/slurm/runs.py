@@ -16,29 +16,12 @@ import psutil
 import yaml
 
 from tests.histories.oracle import differences_of
-from tests.histories.warm import well
-from tests.slurm.cluster import slurm, wait_for
+from tests.histories.warm import ROOT, wait_for
+from tests.slurm.cluster import slurm
 from tests.workflow.world import World, stored_scores
 
-ROOT = Path(__file__).resolve().parents[2]
-SLICES = 8
 STEP, OTHER_STEP = 10, 20
 BOTH = (STEP, OTHER_STEP)
-PROMPT_SNAKEMAKE = "tests.slurm.prompt_snakemake"
-FAST_POLLS = ("--slurm-init-seconds-before-status-checks", "3")
-Stored = dict[str, str]
-
-
-def make_scoring_slow(world: World) -> None:
-    """One stage of eight slices: a job has many moments between two stored items."""
-    suite = world.folder / "suites" / "many.yaml"
-    # Of other lengths, as one that is stored under another name is not scored again.
-    slices = {f"text{n}": {"dataset": "made/text", "tokens": 1280 - 64 * n} for n in range(SLICES)}
-    suite.write_text(yaml.safe_dump({"extends": "base", "slices": slices}))
-    stages = yaml.safe_load(world.config.read_text())["stages"]
-    stages["stage1"]["suites"] = ["many"]
-    world.change(stages={"stage1": stages["stage1"]})
-    well(world.evaluation("prefill", "--config", str(world.config)))
 
 
 @dataclass
@@ -47,150 +30,118 @@ class Run:
 
     world: World
     folder: Path
-    results: Path
     settings: dict[str, Any] = field(default_factory=dict)
     profile: dict[str, str] = field(default_factory=dict)
     """Pieces of the shipped profile to replace in this run's copy of it."""
-    program: str = "snakemake"
     process: "subprocess.Popen[bytes] | None" = None
     steps: set[int] = field(default_factory=set)
     """All steps that this run was told to score."""
-    kept: Stored = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
     """What was stored when a process was frozen."""
 
     def __post_init__(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "profile").mkdir(parents=True)
+        self.results = self.folder / "results"
+        self.checkpoints = self.results / "stage1/by_checkpoint"
         content = yaml.safe_load(self.world.config.read_text())
         content.update({"results": str(self.results), **self.settings})
         (self.folder / "config.yaml").write_text(yaml.safe_dump(content))
-        shipped = (ROOT / "slurm_profile" / "config.yaml").read_text()
-        shipped = shipped.replace("# slurm-status-command", "slurm-status-command")
-        for old, new in self.profile.items():
+        shipped = (ROOT / "slurm_profile/config.yaml").read_text()
+        for old, new in {"# slurm-status-command": "slurm-status-command", **self.profile}.items():
             assert old in shipped, f"the profile has no {old!r}"
             shipped = shipped.replace(old, new)
-        (self.folder / "profile").mkdir(exist_ok=True)
-        (self.folder / "profile" / "config.yaml").write_text(shipped)
-
-    # --- Snakemake ------------------------------------------------------------------------------
-
-    def command(self, *arguments: str) -> list[str]:
-        command = [sys.executable, "-m", self.program, *arguments]
-        command += ["-s", f"{ROOT}/workflow/Snakefile"]
-        command += ["--configfile", "config.yaml", "--profile", "profile"]
-        return [*command, *FAST_POLLS]
+        (self.folder / "profile/config.yaml").write_text(shipped)
 
     def start(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "tests.slurm.prompt_snakemake", *arguments]
+        command += ["-s", f"{ROOT}/workflow/Snakefile", "--configfile", "config.yaml"]
+        command += ["--profile", "profile", "--slurm-init-seconds-before-status-checks", "3"]
         with open(self.folder / "snakemake.log", "ab") as log:
             self.process = subprocess.Popen(
-                self.command(*arguments), cwd=self.folder, stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL, start_new_session=True,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                command, cwd=self.folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                start_new_session=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
             )  # fmt: skip
 
-    def score(self, *options: str, steps: tuple[int, ...] = (STEP,)) -> None:
+    def score(self, *steps: int) -> None:
         """Starts scoring the given steps."""
-        self.steps |= set(steps)
-        self.start(*(str(self.tier(step)) for step in steps), *options)
+        self.steps |= {*steps}
+        self.start(*(str(self.tier(step)) for step in steps))
 
-    def wait(self, seconds: float = 400.0) -> int:
+    def end_well(self, *arguments: str, seconds: float = 400.0) -> None:
+        """Starts Snakemake with these arguments, if there are any, and waits for its good end."""
+        if arguments:
+            self.start(*arguments)
         assert self.process is not None
-        try:
-            return self.process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"Snakemake still runs after {seconds} s:\n{self.log}") from None
+        assert self.process.wait(timeout=seconds) == 0, self.log
 
     def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
 
     @property
     def log(self) -> str:
         return (self.folder / "snakemake.log").read_text(errors="replace")
 
-    # --- its jobs -------------------------------------------------------------------------------
-
-    def jobs(self, step: int | str = STEP) -> dict[str, str]:
-        """Slurm ids and states of all jobs of this folder that score a step, oldest first."""
+    def jobs(self, steps: int | str = STEP) -> dict[str, str]:
+        """Slurm ids and states of all jobs of this folder that score these steps, oldest first."""
         lines = slurm("squeue", "--states=all", "-h", "-S", "i", "-o", "%i|%T|%k|%Z").splitlines()
-        found = {}
-        for line in lines:
-            job, state, comment, folder = line.split("|")
-            if folder == str(self.folder) and re.search(
-                rf"rule_score_.*_{step}_[0-9a-f]{{16}}", comment
-            ):
-                found[job] = state
-        return found
+        jobs = (line.split("|") for line in lines)
+        ours = rf"rule_score_.*_{steps}_[0-9a-f]{{16}}"
+        return {
+            job: state
+            for job, state, comment, folder in jobs
+            if folder == str(self.folder) and re.search(ours, comment)
+        }
 
     def job(self, step: int = STEP) -> str:
         """The newest job of a step."""
         return list(self.jobs(step))[-1]
 
-    def node(self, step: int = STEP) -> str:
-        return slurm("squeue", "-h", "-j", self.job(step), "-o", "%N")
+    def node(self) -> str:
+        return slurm("squeue", "-h", "-j", self.job(), "-o", "%N")
 
-    def scorers(self, step: int | None = None) -> list[int]:
-        """Pids of the processes that score (a step) for this run, on any node."""
-        marks = {"score"} if step is None else {"score", str(step)}
-        return [pid for pid, words in self.processes() if marks <= set(words)]
-
-    def processes(self) -> Iterator[tuple[int, list[str]]]:
-        """Pids and command lines of all Python processes that were started for this run."""
+    def processes(self, *words: str) -> Iterator[int]:
+        """Pids of this run's Python processes on any node, whose command lines have these words."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):  # it has just ended
-                words = process.cmdline()
-                if words[1:3] == ["-m", "evaluation"]:
+                command = process.cmdline()
+                if command[1:3] == ["-m", "evaluation"] and {*words} <= {*command}:
                     config = process.environ().get("EVALUATION_CONFIG", "")
                     if config.startswith(f"{self.results}/.config/"):
-                        yield process.pid, words
+                        yield process.pid
 
-    def hold(self, step: int | None = STEP, items: int = 2, seconds: float = 240.0) -> int:
-        """Freezes a scoring process (None: any) once so many items are stored; returns its pid.
+    def hold(self, items: int = 2, seconds: float = 240.0) -> int:
+        """Scores a step, and freezes the process once so many items are stored; returns its pid.
 
         A frozen process gets its SIGTERM when Slurm continues it, as Slurm does before it kills.
         """
-        before = len(self.stored())
+        self.score(STEP)
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            pids = self.scorers(step)
-            if pids and len(self.stored()) >= before + items:
+            pids = [*self.processes("score", str(STEP))]
+            if pids and len(stored_scores(self.results)) >= items:
                 os.kill(pids[-1], signal.SIGSTOP)
                 if not list(self.results.rglob("*.tmp")):
-                    self.kept = self.stored()
+                    self.kept = stored_scores(self.results)
                     return pids[-1]
                 os.kill(pids[-1], signal.SIGCONT)  # in the middle of a file, which would be left
             time.sleep(0.01)
-        raise AssertionError(f"step {step} did not store {items} items:\n{self.log}")
-
-    # --- its files ------------------------------------------------------------------------------
+        raise AssertionError(f"not {items} items were stored:\n{self.log}")
 
     def tier(self, step: int) -> Path:
-        return self.checkpoints() / f"step_{step}" / "tier2_ppl.json"
-
-    def stored(self) -> Stored:
-        return stored_scores(self.results)
-
-    def checkpoints(self) -> Path:
-        return self.results / "stage1" / "by_checkpoint"
+        return self.checkpoints / f"step_{step}/tier2_ppl.json"
 
     def finish(self, undisturbed: Path) -> None:
         """Ends well, with the results that an undisturbed run has of these steps, and no others.
 
         No item that had been stored was scored again, and nothing of the run is left behind.
         """
-        assert self.wait() == 0, self.log
-        assert self.kept, "the fault came before anything was stored"
-        now = self.stored()
+        self.end_well()
+        now = stored_scores(self.results)
         assert {name: now.get(name) for name in self.kept} == self.kept
-        self.assert_results(undisturbed)
-        self.assert_clean()
-
-    def assert_results(self, undisturbed: Path) -> None:
-        found = differences_of(self.checkpoints(), undisturbed)
         others = tuple(f"missing: step_{step}/" for step in {*BOTH} - self.steps)
+        found = differences_of(self.checkpoints, undisturbed)
         assert [what for what in found if not what.startswith(others)] == []
-
-    def assert_clean(self) -> None:
-        """No process of the run is left, and no half-written file."""
-        wait_for("end of the run's processes", lambda: not list(self.processes()), 60.0)
+        wait_for("end of the run's processes", lambda: not [*self.processes()], 60.0)
         assert list(self.results.rglob("*.tmp")) == []

@@ -7,41 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm import cluster
+from tests.histories.warm import wait_for
+from tests.slurm.cluster import end, slurm, start
 from tests.slurm.conftest import MakeRun
+from tests.slurm.runs import STEP
 
 
 def test_scancel(make_run: MakeRun, undisturbed: Path) -> None:
     run = make_run()
-    run.score()
     pid = run.hold()
-    first = run.job()
-    cluster.slurm("scancel", first)
-    cluster.wait_for("end of the cancelled job", lambda: pid not in run.scorers(), 5.0)
+    slurm("scancel", run.job())
+    wait_for("end of the cancelled job", lambda: pid not in run.processes(), 5.0)
     run.finish(undisturbed)
-    assert run.jobs()[first] == "CANCELLED"
-    assert len(run.jobs()) == 2
+    assert list(run.jobs().values()) == ["CANCELLED", "COMPLETED"]
 
 
 def test_node_lost(make_run: MakeRun, undisturbed: Path) -> None:
     run = make_run()
-    run.score()
     run.hold()
-    cluster.kill_node(run.node())
+    end(run.node())
     run.finish(undisturbed)
     assert len(run.jobs()) == 1
 
 
 def test_time_limit(make_run: MakeRun, undisturbed: Path) -> None:
     run = make_run(profile={"runtime: 60 * attempt": "runtime: 1 * attempt"})
-    run.score()
     run.hold()
     first = run.job()
-    cluster.wait_for("the time limit", lambda: run.jobs()[first] == "TIMEOUT", 240.0)
+    wait_for("the time limit", lambda: run.jobs()[first] == "TIMEOUT", 240.0)
     run.finish(undisturbed)
-    limits = [
-        cluster.slurm("squeue", "--states=all", "-h", "-j", job, "-o", "%l") for job in run.jobs()
-    ]
+    limits = [slurm("squeue", "--states=all", "-h", "-j", job, "-o", "%l") for job in run.jobs()]
     assert limits == ["1:00", "2:00"]
 
 
@@ -49,10 +44,9 @@ def test_time_limit(make_run: MakeRun, undisturbed: Path) -> None:
 def test_preempted(make_run: MakeRun, undisturbed: Path, partition: str) -> None:
     """Requeued by Slurm, or left PREEMPTED and then put back into the queue by the run."""
     run = make_run(profile={'slurm_partition: "gpu"': f"slurm_partition: {partition}"})
-    run.score()
     run.hold()
     options = ["-p", "gpu", "-w", run.node(), "--exclusive", "--mem=0", "-o", "/dev/null"]
-    cluster.slurm("sbatch", *options, "--wrap", "sleep 5")
+    slurm("sbatch", *options, "--wrap", "sleep 5")
     run.finish(undisturbed)
     assert list(run.jobs().values()) == ["COMPLETED"]
     assert ("put back into the queue" in run.log) == (partition == "gpu_cancel")
@@ -61,18 +55,16 @@ def test_preempted(make_run: MakeRun, undisturbed: Path, partition: str) -> None
 def test_controller_away(make_run: MakeRun, undisturbed: Path) -> None:
     """Without accounting the executor waits for ever; started again, nothing is left to score."""
     run = make_run()
-    run.score()
     pid = run.hold()
-    cluster.stop_controller()
+    end("slurmctld", signal.SIGTERM)
     os.kill(pid, signal.SIGCONT)
     time.sleep(75.0)
-    cluster.start_controller()
+    start("slurmctld")
     time.sleep(20.0)
     if run.process is not None and run.process.poll() is None:
         run.kill()
-        run.start("--unlock")
-        assert run.wait() == 0, run.log
-        run.score()
+        run.end_well("--unlock")
+        run.score(STEP)
     run.finish(undisturbed)
     assert len(run.jobs()) == 1
 
@@ -80,13 +72,11 @@ def test_controller_away(make_run: MakeRun, undisturbed: Path) -> None:
 def test_snakemake_killed_and_started_again(make_run: MakeRun, undisturbed: Path) -> None:
     """The orphaned job is ended before its successor starts."""
     run = make_run()
-    run.score()
     run.hold()
     orphan = run.job()
     run.kill()
-    run.start("--unlock")
-    assert run.wait() == 0, run.log
-    run.score()
+    run.end_well("--unlock")
+    run.score(STEP)
     run.finish(undisturbed)
     assert f"Jobs {orphan} of a killed run are cancelled" in run.log
     assert list(run.jobs().values()) == ["CANCELLED", "COMPLETED"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.slurm import cluster
 from tests.slurm.conftest import MakeRun
-from tests.slurm.runs import BOTH, PROMPT_SNAKEMAKE, Run
+from tests.slurm.runs import BOTH
 from tests.workflow.world import World
 
 
@@ -21,28 +21,21 @@ def test_several_checkpoints_share_a_job(make_run: MakeRun, undisturbed: Path) -
         settings={"scoring": {"checkpoints_per_job": 2}},
         profile={f"# {line}": line for line in lines},
     )
-    run.score(steps=BOTH)
-    assert run.wait() == 0, run.log
-    run.assert_results(undisturbed)
+    run.score(*BOTH)
+    run.finish(undisturbed)
     (job,) = run.jobs("10_20")
     assert "gres:gpu:4" in cluster.slurm("scontrol", "show", "job", job)
-    logs = run.results / "stage1" / "eval_logs" / "score"
-    assert all((logs / f"step_{step}.log").is_file() for step in BOTH)
 
 
-def test_a_new_users_path(slurm: None, world: World, tmp_path: Path) -> None:
+def test_a_new_users_path(make_run: MakeRun, world: World) -> None:
     """`prefill`, one step's target and both stages, with nothing edited."""
-    folder = tmp_path / "user"
-    run = Run(world, folder, folder / "results", program=PROMPT_SNAKEMAKE)
-    run.start("prefill")
-    assert run.wait() == 0, run.log
-    run.start(str(run.tier(20)))
-    assert run.wait() == 0, run.log
+    run = make_run(world)
+    run.end_well("prefill")
+    run.end_well(str(run.tier(20)))
     assert run.tier(20).is_file()
     assert not run.tier(10).exists()
     asked = cluster.slurm("scontrol", "show", "job", run.job(20))
     assert "NumNodes=1 NumCPUs=8 NumTasks=1 CPUs/Task=8" in asked
-    run.start("stage1", "stage2")
-    assert run.wait(400) == 0, run.log
-    assert (run.results / "stage2" / "report.html").is_file()
-    run.assert_clean()
+    run.end_well("stage1", "stage2")
+    assert (run.results / "stage2/report.html").is_file()
+    assert list(run.results.rglob("*.tmp")) == []

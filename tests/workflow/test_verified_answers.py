@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 
 from evaluation.bridge.write import write_deltas
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
-from evaluation.errors import CacheError, ConfigError, SourceError
+from evaluation.errors import SourceError
 from evaluation.files import temporary_path
-from evaluation.flow.caches import tier_entries
 from evaluation.flow.make import make
 from evaluation.flow.targets import COLLECT, SCORE
 from evaluation.prefill.entries import read_meta
@@ -87,18 +85,6 @@ def test_files_of_other_suites_go_and_those_being_written_stay(world: World) -> 
     assert not list((subject.folder / "generation" / "more").glob("*"))
 
 
-def test_a_cache_at_fault_leaves_the_results_as_they_are(world: World) -> None:
-    plan = ask_for_answers(world, {"sums": TASK})
-    subject = step_subject(plan, 5)
-    run(subject)
-    before = (subject.folder / "tier5_verified.json").read_bytes()
-    for entry in (entry for entry in tier_entries(plan) if "sums" in entry.folder.name):
-        shutil.rmtree(entry.folder)
-    with pytest.raises(CacheError, match="is not prefilled"):
-        make(COLLECT, subject)
-    assert (subject.folder / "tier5_verified.json").read_bytes() == before
-
-
 def test_prompts_without_room_are_left_out_and_named(world: World) -> None:
     long = {**TASK, "prompt": "{{ question * (1 if label else 9) }}"}
     subject = step_subject(ask_for_answers(world, {"sums": long}), 5)
@@ -117,22 +103,3 @@ def test_prompts_without_room_are_left_out_and_named(world: World) -> None:
         assert meta["shortened"] or not is_shortened
     with pytest.raises(SourceError, match=said):
         ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": 4 * most + 4}})
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "said"),
-    [
-        ({"id": "same"}, SourceError, r"generation_tasks.sums.id: 'same' appears twice"),
-        ({"document": {}}, ConfigError, r"`verifiers.lenient` reads `document.gold`"),
-        ({"primary": "none"}, ConfigError, r"sums: primary: "),
-        ({"num_fewshot": 2}, ConfigError, r"`num_fewshot` needs `answer`"),
-        ({"sampling": {"n": 4}}, ConfigError, r"sums.sampling: "),
-        ({"system": "Be brief."}, ConfigError, r"`system` is of a chat"),
-        ({"document": {"gold": "'5'"}}, SourceError, r"lenient.*sums/0"),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(
-    world: World, changes: dict[str, Any], error: type[Exception], said: str
-) -> None:
-    with pytest.raises(error, match=said):
-        ask_for_answers(world, {"sums": {**TASK, **changes}})
