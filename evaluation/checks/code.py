@@ -128,7 +128,7 @@ def _tokens(code: str) -> list[str]:
 @check("instruction")
 def passes_tests(
     text: str,
-    tests: Annotated[str, AfterValidator(_asserting), "Asserts that use what the code defines."],
+    tests: Annotated[str, AfterValidator(_asserting), "Asserts on what it defines."],
 ) -> str | bool:
     """the code passes these tests, run in the sandbox."""
     return "\n\n".join(_python_code(text)) if _parse(text) else False

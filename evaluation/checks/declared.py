@@ -62,4 +62,4 @@ Phrase = Annotated[str, Field(min_length=1), AfterValidator(_not_blank)]
 Phrases = Annotated[tuple[Phrase, ...], Field(min_length=1)]
 Alternatives = Annotated[tuple[Phrase | Phrases, ...], Field(min_length=1)]
 """Texts; a list in place of a text holds alternatives."""
-MatchCase = Annotated[Flag, "Upper and lower case differ."]
+MatchCase = Annotated[Flag, "Case counts."]

@@ -36,7 +36,7 @@ def _usable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 Schema = Annotated[dict[str, Any], AfterValidator(_usable), "JSON Schema (2020-12) of the value."]
-Fenced = Annotated[Flag, "One code fence may be around it."]
+Fenced = Annotated[Flag, "One fence may be around it."]
 Value = Annotated[JsonValue, "Keys, order of arrays, types and every sign of a text count."]
 
 

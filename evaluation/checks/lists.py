@@ -66,8 +66,8 @@ def numbered_count(text: str) -> int:
     return sum(item.number is not None for item in read_list(text)[0])
 
 
-Marker = Annotated[Literal["bullets", "numbers"], "What its outermost items begin with."]
-Start = Annotated[Number, "The first number; the others count up."]
+Marker = Annotated[Literal["bullets", "numbers"], "Sign of its items."]
+Start = Annotated[Number, "The first number."]
 
 
 @check("format")
@@ -82,10 +82,10 @@ def only_list(text: str, marker: Marker, start: Start = 1) -> bool:
 @check("instruction")
 def list_items(
     text: str,
-    texts: Annotated[Alternatives, "Texts of the items; a list in place of one has alternatives."],
-    how: Annotated[Literal["contain", "equal"], "How an item has its text."] = "contain",
-    in_order: Annotated[Flag, "The items come in the order of the texts."] = True,
-    most_words: Annotated[Number, "Maximum words of an item."] = 10**6,
+    texts: Annotated[Alternatives, "A list in place of one has alternatives."],
+    how: Annotated[Literal["contain", "equal"], "How an item has it."] = "contain",
+    in_order: Annotated[Flag, "In the order of the texts."] = True,
+    most_words: Annotated[Number, "Most words of an item."] = 10**6,
 ) -> bool:
     """the outermost list has one item for each of the texts."""
     items = [item.text for item in read_list(text)[0]]

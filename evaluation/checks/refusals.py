@@ -66,7 +66,7 @@ _TURNS = re.compile(
 )
 """Sentences that begin to help after all."""
 
-Extra = Annotated[tuple[Phrase, ...], "Phrases that decline in another language."]
+Extra = Annotated[tuple[Phrase, ...], "Those of another language."]
 
 
 def _sentences(text: str) -> list[str]:

@@ -16,7 +16,7 @@ from evaluation.checks.text import (
 
 _LETTER = rf"[^\W{WITHOUT_SPACES}]"
 """A letter or digit of a script with spaces between words."""
-WholeWords = Annotated[Flag, "A text counts only where neither end is in the middle of a word."]
+WholeWords = Annotated[Flag, "Only whole words count."]
 
 
 @check("format")
@@ -98,7 +98,7 @@ def answers(text: str, texts: Annotated[Phrases, "Answers that count."]) -> bool
     return core(text) in map(core, texts)
 
 
-Text = Annotated[Phrase, "The words, as Markdown shows them; whole words only."]
+Text = Annotated[Phrase, "Whole words, as Markdown shows them."]
 
 
 @check("format")

@@ -25,9 +25,9 @@ class CheckSettings(Settings):
 class Counted(CheckSettings):
     """A number of things in the answer; at least one unless `at_least: 0` is given."""
 
-    exactly: Number | None = Field(None, description="The number itself.")
-    at_least: Number = Field(1, description="Smallest number allowed.")
-    at_most: Number | None = Field(None, description="Largest number allowed.")
+    exactly: Number | None = Field(None, description="The number.")
+    at_least: Number = Field(1, description="Fewest.")
+    at_most: Number | None = Field(None, description="Most.")
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:

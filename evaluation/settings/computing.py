@@ -84,8 +84,7 @@ class Verification(Settings):
     max_error_share: Fraction = Field(0.01, ge=0, le=1, description="Largest share that may fail.")
     sandbox: Literal["seccomp", "none"] = Field(
         "seccomp",
-        description="What confines programs of answers; `none`: only their time and memory are limited. "
-        "Such a program may do all that you may.",
+        description="What confines programs; `none`: they may do all that you may.",
     )
 
     @property

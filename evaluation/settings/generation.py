@@ -82,7 +82,7 @@ class CompletionTask(Settings):
 
 
 class GenerationTask(Source, ChatSettings, CompletionTask):
-    """Prompts that a model completes, and verifiers of its completions."""
+    """Prompts, and verifiers of their completions."""
 
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {
         *("primary", "verifiers", "answer_after"),  # of verification

@@ -29,14 +29,14 @@ class _Verifier(Settings):
 
 class Pattern(_Verifier):
     kind: Literal["pattern"] = Field(description="a pattern's match equals the gold.")
-    pattern: _Expression = Field(description="Regular expression; its first group counts.")
-    take: Literal["first", "last"] = Field("first", description="Which of several matches counts.")
+    pattern: _Expression = Field(description="Its first group counts.")
+    take: Literal["first", "last"] = Field("first", description="Which match counts.")
     ignore: tuple[_Expression, ...] = Field((), description="Patterns removed on both sides.")
-    ignore_case: Boolean = Field(False, description="Compare without regard to letter case.")
+    ignore_case: Boolean = Field(False, description="Case does not count.")
     form: str = Field(
         "{gold}",
         pattern=r"\{gold\}",
-        description="How a right completion writes the gold answer; gold answers are checked in this form.",
+        description="How a right completion writes the gold.",
     )
 
 
@@ -58,10 +58,10 @@ class MathVerify(_Verifier):
 class _Instructions(_Verifier):
     NEEDS = ("prompt", "instruction_ids", "arguments")
     level: Literal["prompt", "instruction"] = Field(
-        "prompt", description="All instructions of a prompt are followed, or their share."
+        "prompt", description="All of a prompt, or their share."
     )
     mode: Literal["strict", "loose"] = Field(
-        "strict", description="Loose also tries without the first or last line and asterisks."
+        "strict", description="Loose: also without asterisks, first or last line."
     )
 
 
@@ -77,12 +77,10 @@ class Program(_Verifier):
     NEEDS = ("tests",)
     kind: Literal["program"] = Field(description="the code passes the tests.")
     raw: Boolean = Field(
-        False,
-        description="The completion is code as it is, after the document's `prefix`, as base models write "
-        "it; no fence is looked for.",
+        False, description="The completion is the code, after `prefix`; no fence is looked for."
     )
-    seconds: Fraction = Field(10.0, ge=0.1, le=600, description="Time for all tests of a program.")
-    memory_mb: Integer = Field(1024, ge=64, le=2**24, description="Memory of the program, in MB.")
+    seconds: Fraction = Field(10.0, ge=0.1, le=600, description="Time for all tests.")
+    memory_mb: Integer = Field(1024, ge=64, le=2**24, description="Its memory, in MB.")
 
 
 Verifier = Annotated[

@@ -12,6 +12,8 @@ from tests.conftest import ROOT
 
 PAGE = ROOT / "docs/results.md"
 HEADER = "Header of every tier file"
+UNITS = "Tables of one checkpoint"
+"""The section whose text names the columns that all tables of units have."""
 VARIANTS = ("acc_", "pass_rate_")
 """Beginnings of columns that the page names once, as `acc_<name>`."""
 
@@ -69,6 +71,7 @@ def keys_in(path: Path) -> set[str]:
 def undescribed(results: Path) -> Iterator[str]:
     """Files of a results folder, and keys and columns of these, that the page lacks."""
     page, header = described(), words(sections()[HEADER])
+    units = words(sections()[UNITS].partition("|")[0])
     folders = [place for place in page if place.endswith("/")]
     for path in sorted(path for path in results.rglob("*") if path.is_file()):
         relative = str(path.relative_to(results))
@@ -79,5 +82,6 @@ def undescribed(results: Path) -> Iterator[str]:
             yield relative
         elif page[place]:
             known = words(page[place]) | (header if "/tier" in place else set())
+            known |= units if place.endswith("_units.parquet") else set()
             lacking = {key for key in keys_in(path) - known if not key.startswith(VARIANTS)}
             yield from (f"{relative}: {key}" for key in sorted(lacking))
