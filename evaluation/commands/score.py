@@ -93,13 +93,20 @@ def _score(options: argparse.Namespace) -> int:
     if options.part:
         return _score_part(plan, subjects, options.part, options.planned)
     from evaluation.flow.job import score
+    from evaluation.flow.job_logs import remove_earlier
+    from evaluation.flow.targets import ScoringJob
 
     code = score(subjects, options.planned, options.config)
-    return code if options.planned else max(code, _collect(options))
+    if not options.planned:
+        return max(code, _collect(options))
+    batch = ScoringJob(tuple(subjects), ()).name
+    remove_earlier(plan.results / "eval_logs/score", batch, options.planned)
+    return code
 
 
 def _collect(options: argparse.Namespace) -> int:
     """Make checkpoints' results of their scores; return RECORDED if there are none of some."""
+    from evaluation.flow.job_logs import remove_earlier
     from evaluation.flow.make import check_planned, make_collect
     from evaluation.flow.targets import Targets
 
@@ -110,6 +117,9 @@ def _collect(options: argparse.Namespace) -> int:
     check_planned(named, options.planned)
     for subject, target in zip(subjects, named, strict=True):
         record = make_collect(subject, targets, target)
+        if options.planned:
+            place = str(subject.folder.relative_to(plan.results))
+            remove_earlier(plan.results / "eval_logs/collect", place, options.planned)
         code = code if record.error is None else report(record.error) and RECORDED
         print(subject.folder)
     return code

@@ -43,6 +43,13 @@ def failures(plan: StagePlan) -> list[str]:
     return sentences
 
 
+def remove_earlier(folder: Path, job: str, planned: str) -> None:
+    """Remove the logs that a finished job left under earlier keys."""
+    for log in folder.glob(f"{job}-*"):
+        if not log.name.startswith(f"{job}-{planned}"):
+            log.unlink(missing_ok=True)
+
+
 def latest_log(*logs: Path) -> Path:
     """Return the log that was written to last; the first where none exists."""
     return max(logs, key=lambda log: log.stat().st_mtime if log.is_file() else 0.0)

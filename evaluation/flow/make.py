@@ -7,6 +7,7 @@ from typing import cast
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.files import fingerprint
+from evaluation.flow.job_logs import remove_earlier
 from evaluation.flow.targets import PREFILL, SCORE, StepTarget, Targets
 from evaluation.records import Made, Record, write_record
 from evaluation.settings.plan import StagePlan
@@ -63,6 +64,7 @@ def record_prefilled(plans: Sequence[StagePlan], planned: str | None) -> None:
     if planned is not None and planned.partition("-")[0] != target.key:
         check_planned([target], planned)
     write_record(target.folder, PREFILL, target.key, name=planned or target.name)
+    remove_earlier(target.folder / "logs", PREFILL, planned or target.name)
 
 
 def _write(target: StepTarget, made: Made) -> Record:

@@ -103,7 +103,7 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     (tmp_path / "jobs").write_text("".join(f"{job}\n" for job in jobs))
     squeue = "[ -e gone ] || cat jobs\n"
-    for name, does in (("squeue", squeue), ("scancel", "touch gone\n"), ("scontrol", "")):
+    for name, does in (("squeue", squeue), ("scancel", "touch gone\n")):
         (tmp_path / name).write_text(f'#!/bin/sh\necho "{name} $@" >> calls\n{does}')
         (tmp_path / name).chmod(0o755)
     return tmp_path / "calls"
@@ -118,20 +118,6 @@ def test_orphans_are_jobs_of_ours_in_this_folder(queue: Path) -> None:
         slurm.end_orphans()
     (queue.parent / "squeue").write_text("#!/bin/sh\nexit 1\n")
     slurm.end_orphans()  # no cluster is configured on this machine
-
-
-def test_stuck_jobs_are_put_back_into_the_queue(
-    queue: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def sleep(seconds: float) -> None:
-        if "scontrol" in (queue.read_text() if queue.exists() else ""):
-            raise SystemExit
-
-    monkeypatch.setattr(slurm.time, "sleep", sleep)
-    with pytest.raises(SystemExit):
-        slurm._requeue_for_ever()
-    assert "--states=PREEMPTED,NODE_FAIL" in queue.read_text()
-    assert "scontrol requeue 1\n" in queue.read_text()
 
 
 def test_the_watcher_starts_snakemake_for_what_is_ready(

@@ -10,7 +10,8 @@ import yaml
 from evaluation.prefill.prompts import generation_window
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stage
-from tests.workflow.paper import Paper
+from tests.workflow import world as worlds
+from tests.workflow.world import World
 
 FILES: dict[str, tuple[dict[str, Any], int]] = {
     "Hugging Face": ({"10/config.json": {"max_position_embeddings": 2048}}, 2048),
@@ -30,34 +31,40 @@ FILES: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
-def window(paper: Paper, **keys: Any) -> int:
-    paper.config.write_text(yaml.safe_dump({**paper.content, **keys}))
+def window(paper: World, **keys: Any) -> int:
+    paper.change(**keys)
     return generation_window(plan_stage(load_config(paper.config), "one"))
 
 
 @pytest.fixture
-def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paper:
+def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.chdir(tmp_path)
-    return Paper(tmp_path, {"one": {}})
+    return worlds.paper(tmp_path, "one")
 
 
-def write(paper: Paper, files: dict[str, Any]) -> None:
+def write(paper: World, files: dict[str, Any]) -> None:
     for name, content in files.items():
-        path = paper.folder / "ckpts/0" / name
+        path = paper.folder / "ckpts/one" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(content) + "\n")
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_the_default_is_of_the_first_checkpoint(paper: Paper, case: str) -> None:
+def test_the_default_is_of_the_first_checkpoint(paper: World, case: str) -> None:
     files, expected = FILES[case]
     write(paper, files)
     assert window(paper) == expected
     assert window(paper, generation={"window": 1024}) == 1024
 
 
-def test_a_training_configuration_goes_before_checkpoints(paper: Paper) -> None:
+def test_a_training_configuration_goes_before_checkpoints(paper: World) -> None:
     write(paper, FILES["Hugging Face"][0])
     training = FILES["Nanotron"][0]["10/config.yaml"]
     (paper.folder / "train.yaml").write_text(yaml.safe_dump(training))
     assert window(paper, training_config="train.yaml") == 96
+
+
+def test_a_half_written_checkpoint_is_passed_over(paper: World) -> None:
+    write(paper, {"20/config.json": {"max_position_embeddings": 2048}})
+    (paper.folder / "ckpts/one/10/config.json").write_text('{"max_position')
+    assert window(paper) == 2048

@@ -15,7 +15,7 @@ from evaluation.settings.planning import plan_stage, stage_suite
 from evaluation.settings.suites import Suite, load_suite
 from evaluation.settings.yaml_files import read_yaml
 from tests.tables import cases, table
-from tests.workflow.paper import Paper
+from tests.workflow.world import paper
 
 STAGE = {"checkpoints": "ckpts", "steps": [10], "suites": ["base"]}
 OBJECTIVE = {"tier": "tier2", "want": "keep", "margin": 0.1}
@@ -76,9 +76,8 @@ def test_each_mistake_has_its_line_and_what_was_meant() -> None:
 @pytest.mark.parametrize(("text", "key"), cases("settings/wrong", "training_config"))
 def test_a_training_configuration(tmp_path: Path, text: str, key: str) -> None:
     (tmp_path / "train.yaml").write_text(text)
-    paper = Paper(tmp_path / "paper", {"one": {}})
-    raw = {**paper.content, "training_config": str(tmp_path / "train.yaml")}
-    raw["suites"] = str(paper.folder / "suites")
+    raw = yaml.safe_load(paper(tmp_path / "paper", "one").config.read_text())
+    raw["training_config"] = str(tmp_path / "train.yaml")
     del raw["tokenizer"], raw["sequence_length"]
     line = refusal(plan_stage, validate_config(raw, "mine.yaml"), "one")
     assert f"train.yaml: {key}" in line

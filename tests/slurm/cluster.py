@@ -28,17 +28,6 @@ CONFIGURATION = {
     "Flags=nvidia_gpu_env\n",
     "cgroup.conf": "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n",
 }
-USAGE = """\
-The cluster is up: partitions gpu (4 nodes of 4 GPUs), gpu_requeue and gpu_cancel (the same nodes,
-pre-emptable) and serial (1 node). Its files and logs lie in {folder}.
-
-    sinfo; squeue
-    make demo-data                # checkpoints, questions and text to try it on
-    snakemake prefill --profile slurm_profile --configfile config/demo.yaml
-    snakemake stage1 --profile slurm_profile --configfile config/demo.yaml
-
-Stop it with `python -m tests.slurm.cluster down`."""
-
 # Daemons lie where the PATH of a bare environment does not look.
 os.environ["PATH"] = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 
@@ -166,7 +155,9 @@ def down() -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["up"]:
         up()
-        print(USAGE.format(folder=FOLDER))
+        print(
+            f"The cluster is up; its files and logs lie in {FOLDER}. docs/slurm.md says how to try it."
+        )
     elif sys.argv[1:] == ["down"]:
         down()
     else:

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from tests.doctor.test_doctor import TASK
+from tests.histories.oracle import snapshot
 from tests.histories.warm import well
-from tests.workflow.paper import Paper, refused
-from tests.workflow.world import World, build_world
+from tests.workflow.world import World, build_world, paper, refused
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +61,7 @@ def test_one_broken_checkpoint_of_a_list_is_named_and_the_others_are_scored(worl
     assert (again["check"], again["score"], again["collect"]) == (1, 1, 1)
     well(world.snakemake("stage1"))
     assert planned(world, "stage1") == {"report_of_stage": 1, "stage1": 1}
+    assert len([*world.results("stage1/eval_logs/score").glob("10-*.log")]) == 1
 
 
 def test_one_of_all_is_left_out_until_it_is_complete(world: World) -> None:
@@ -94,8 +95,8 @@ def test_two_runs_do_not_share_results(world: World) -> None:
 
 
 def test_reading_the_rules_changes_no_file(tmp_path: Path) -> None:
-    paper = Paper(tmp_path / "paper", {"one": {}, "two": {"bridge": {"stage": "one"}}})
-    before = {path for path in paper.folder.rglob("*") if ".snakemake" not in path.parts}
+    world = paper(tmp_path / "paper", "one", "two")
+    before = snapshot(world.folder)
     for arguments in (["prefill", "-n"], ["--lint"], ["all", "-n"]):
-        paper.snakemake(*arguments)
-    assert {path for path in paper.folder.rglob("*") if ".snakemake" not in path.parts} == before
+        world.snakemake(*arguments)
+    assert snapshot(world.folder) == before

@@ -12,8 +12,7 @@ import yaml
 
 from tests.conftest import ROOT
 from tests.histories.warm import run_python, run_shell, well
-from tests.workflow.paper import Paper, refused
-from tests.workflow.world import build_world
+from tests.workflow.world import build_world, paper, refused
 
 
 def planned(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -23,17 +22,11 @@ def planned(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def test_the_same_jobs_by_default_and_by_name(tmp_path: Path) -> None:
-    paper = Paper(tmp_path / "paper", {"one": {}, "two": {"bridge": {"stage": "one"}}})
-    inner, outer = (
-        paper.snakemake("prefill", "-n", snakefile=file)
-        for file in ("workflow/Snakefile", "Snakefile")
-    )
-    assert planned(inner) == planned(outer) != []
-    said = [
-        refused(paper.snakemake("-n", snakefile=f)) for f in ("workflow/Snakefile", "Snakefile")
-    ]
-    assert "run: snakemake prefill" in said[0]
-    assert "run: snakemake prefill" in said[1]
+    world, files = paper(tmp_path / "paper", "one", "two"), ("workflow/Snakefile", "Snakefile")
+    inner, outer = (planned(world.snakemake("prefill", "-n", snakefile=file)) for file in files)
+    assert inner == outer != []
+    for file in files:
+        assert "run: snakemake prefill" in refused(world.snakemake("-n", snakefile=file))
 
 
 HEAVY = ("torch", "transformers", "datasets")
@@ -73,11 +66,6 @@ LIGHT = [
 def test_without_them(guarded: dict[str, str], command: str, expected: str) -> None:
     done = well(run(command.split(), guarded))
     assert expected in done.stdout + done.stderr
-
-
-def test_missing_caches_stop_the_dry_run_in_one_sentence(guarded: dict[str, str]) -> None:
-    said = refused(run(["snakemake", "-n", "stage1"], guarded))
-    assert "run: snakemake prefill" in said
 
 
 def test_all_checkpoints_of_a_folder(tmp_path: Path) -> None:

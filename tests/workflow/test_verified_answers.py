@@ -1,7 +1,6 @@
 """Tier5 from prefill to deltas in a tiny world: what is generated and what is verified."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from evaluation.errors import SourceError
 from evaluation.files import temporary_path
 from evaluation.flow.make import make
 from evaluation.flow.targets import COLLECT, SCORE
-from evaluation.prefill.entries import read_meta
 from tests.results.page import undescribed
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
@@ -93,13 +91,5 @@ def test_prompts_without_room_are_left_out_and_named(world: World) -> None:
     assert task["too_long"] == [f"sums/{index}" for index in range(0, 12, 3)]
     assert task["items"]["left_out"] == {"limit": 12, "too_long": 4}
     said = r"no prompt leaves room .* lower `max_new_tokens` to (\d+) or less"
-    with pytest.raises(SourceError, match=said) as caught:
-        ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": 6000}})
-    (most,) = map(int, re.findall(said, str(caught.value)))
-    for wanted, is_shortened in ((most, False), (4 * most, True)):
-        plan = ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": wanted}})
-        meta = read_meta(plan.cache_folder("tier5", "sums"))
-        assert meta["max_tokens"] <= meta["window"]["tokens"]
-        assert meta["shortened"] or not is_shortened
     with pytest.raises(SourceError, match=said):
-        ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": 4 * most + 4}})
+        ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": 6000}})

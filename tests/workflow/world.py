@@ -6,7 +6,6 @@ import json
 import random
 import re
 import shutil
-import subprocess
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,9 +22,8 @@ from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
-from tests.histories.warm import run_python, well
+from tests.histories.warm import ROOT, Ended, run_python, well
 
-ROOT = Path(__file__).resolve().parents[2]
 WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
 
 CONFIG = """\
@@ -138,22 +136,22 @@ class World:
 
     def snakemake(
         self, *arguments: str, snakefile: str = "workflow/Snakefile", cold: bool = False
-    ) -> subprocess.CompletedProcess[str]:
+    ) -> Ended:
         command = ["-m", "snakemake", *arguments, "--configfile", str(self.config)]
         command += ["--cores", "2", "-s", str(ROOT / snakefile)]
         return run_python(command, self.folder, cold=cold, EVALUATION_CONFIG=str(self.config))
 
-    def make(self, *targets: str) -> subprocess.CompletedProcess[str]:
+    def make(self, *targets: str) -> Ended:
         """`snakemake prefill`, and then these, which end well."""
         well(self.snakemake("prefill"))
         return well(self.snakemake(*targets))
 
-    def evaluation(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def evaluation(self, *arguments: str) -> Ended:
         command = ["-m", "evaluation", *arguments]
         return run_python(command, self.folder, EVALUATION_CONFIG=str(self.config))
 
 
-def jobs(done: subprocess.CompletedProcess[str]) -> set[str]:
+def jobs(done: Ended) -> set[str]:
     """Names of the rules that a run went through."""
     return set(re.findall(r"(?m)^(?:local)?rule (\w+):$", done.stdout + done.stderr))
 
@@ -164,10 +162,10 @@ def stored_scores(results: Path) -> dict[str, str]:
     for path in sorted((results / "scores").glob("*/*.zip")):
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
-                found[f"{path.parent.name}/{name}"] = _digest(archive.read(name))
+                found[f"{path.parent.name}/{name}"] = hashlib.sha256(archive.read(name)).hexdigest()
     for path in sorted((results / "scores").glob("*/*.parquet")):
         with contextlib.suppress(FileNotFoundError):  # just being packed
-            found[f"{path.parent.name}/{path.name}"] = _digest(path.read_bytes())
+            found[f"{path.parent.name}/{path.name}"] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
 
 
@@ -176,10 +174,6 @@ def flip(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def sentence(dice: random.Random) -> str:
@@ -210,6 +204,34 @@ def build_prefilled(folder: Path) -> World:
     world = build_world(folder)
     well(world.evaluation("prefill"))
     return world
+
+
+def paper(folder: Path, *stages: str) -> World:
+    """A world on paper: all that a plan is made of, with steps 10 and 20 on disk that cannot be scored."""
+    (folder / "suites").mkdir(parents=True)
+    (folder / "suites/base.yaml").write_text(yaml.safe_dump({"slices": {"text": {"dataset": "t"}}}))
+    world = World(folder)
+    content: dict[str, Any] = {name: str(folder / name) for name in ("results", "cache", "suites")}
+    content |= {"tokenizer": {"name": "made/tokenizer"}, "sequence_length": 64, "stages": {}}
+    for name in stages:
+        for step in (10, 20):
+            (folder / "ckpts" / name / str(step)).mkdir(parents=True)
+            (folder / "ckpts" / name / str(step) / "config.json").write_text('{"vocab_size": 9}')
+        content["stages"][name] = {
+            "checkpoints": str(folder / "ckpts" / name),
+            "steps": [10, 20],
+            "suites": ["base"],
+        }
+    world.config.write_text(yaml.safe_dump(content, sort_keys=False))
+    return world
+
+
+def refused(done: Ended) -> str:
+    """What a command says that ends with exit code 1 and no traceback."""
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert "Traceback (most" not in said
+    return said
 
 
 def copy_world(pristine: World, folder: Path) -> World:
