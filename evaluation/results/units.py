@@ -172,9 +172,10 @@ def _groupings(
     ids: Sequence[str], strata: Sequence[str | None], path: Path
 ) -> dict[str, dict[str, str]]:
     groupings: dict[str, dict[str, str]] = {}
-    for unit, text in zip(ids, strata, strict=True):
+    stated = ((unit, text) for unit, text in zip(ids, strata, strict=True) if text is not None)
+    for unit, text in stated:
         try:
-            groups = {} if text is None else {by: str(of) for by, of in json.loads(text).items()}
+            groups = {by: str(of) for by, of in json.loads(text).items()}
         except (ValueError, AttributeError):
             raise unusable(path, f"the column 'strata' has {text!r}") from None
         for by, group in groups.items():
