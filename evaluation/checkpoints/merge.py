@@ -41,6 +41,7 @@ def write_mean(
             mean[name].lerp_(part.to(exact), weight / total)  # equal ones stay the same to the bit
     model.load_state_dict(mean, strict=False)
     try:
+        output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=output.parent, ignore_cleanup_errors=True) as folder:
             written = Path(folder, output.name)
             model.save_pretrained(written)

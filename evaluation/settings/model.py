@@ -125,7 +125,8 @@ def _words(mistake: Any, root: type[BaseModel]) -> str:
     if isinstance(expected, str):
         word = str(context.get("tag", mistake["input"]))
         known = re.findall("'([^']+)'", expected)
-        return instead("value", word) or message + did_you_mean(word, known)
+        withdrawn = instead("value", word)
+        return f"{word} {withdrawn}" if withdrawn else message + did_you_mean(word, known)
     return message
 
 

@@ -32,10 +32,10 @@ def test_weights_are_averaged(tmp_path: Path, config: Config, dtype: torch.dtype
     folders = [tmp_path / name for name in ("10", "20", "30")]
     for number, folder in enumerate(folders):
         make_checkpoint(folder, config, tp=1 + number % 2, pp=2, dtype=dtype, seed=number)
-    write_mean(folders, [1, 2, 1], tmp_path / "mean")
-    check_complete(open_checkpoint(tmp_path / "mean"))
+    write_mean(folders, [1, 2, 1], tmp_path / "means/mean")
+    check_complete(open_checkpoint(tmp_path / "means/mean"))
     one, two, three = map(weights_of, folders)
-    mean = weights_of(tmp_path / "mean")
+    mean = weights_of(tmp_path / "means/mean")
     assert mean.keys() == one.keys()
     for name, value in mean.items():
         assert value.dtype == one[name].dtype
