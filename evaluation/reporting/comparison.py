@@ -53,13 +53,8 @@ def _delta_table(rows: Rows) -> str:
     for row in _shown(rows):
         tier, *values = _values(row)
         mde = "–" if row["mde"] is None else _metric(row).number(row["mde"])
-        tested = (
-            _interval(row, row["low"], row["high"]),
-            _number(row["p"]),
-            _number(row["p_holm"]),
-            mde,
-        )
-        table.append([tier, row["item"], *values, *tested, row["flag"] or ""])
+        tested = _p(row["p"]), _p(row["p_holm"]), mde, row["flag"] or ""
+        table.append([tier, row["item"], *values, _interval(row, "low", "high"), *tested])
     return as_table(table)
 
 
@@ -69,15 +64,15 @@ def _values(row: Row) -> list[str]:
     return [row["tier"], metric.column, *values, metric.number(row["delta"], "+")]
 
 
-def _interval(row: Row, low: float | None, high: float | None) -> str:
-    return "–" if low is None or high is None else _metric(row).interval(low, high)
+def _interval(row: Row, low: str, high: str) -> str:
+    return "–" if None in (row[low], row[high]) else _metric(row).interval(row[low], row[high])
 
 
 def _metric(row: Row) -> Metric:
     return TIERS[row["tier"]].metric(row["metric"])
 
 
-def _number(p: float | None) -> str:
+def _p(p: float | None) -> str:
     return "–" if p is None else f"{p:.2g}"
 
 
@@ -117,36 +112,28 @@ def _stage(stage: StageComparison) -> str:
 
 
 def _by_step(matched: Mapping[Steps, Rows], overall: Rows) -> Iterator[list[str]]:
+    shown = [(lead["tier"], lead["item"], lead["metric"]) for lead in overall]
     for (mine, other), rows in matched.items():
         step = str(mine) if mine == other else f"{mine} / {other}"
         known = {(row["tier"], row["item"], row["metric"]): row for row in rows}
-        for lead in overall:
-            row = known[lead["tier"], lead["item"], lead["metric"]]
-            own, at_once = (row["low"], row["high"]), (row["low_all"], row["high_all"])
-            intervals = _interval(row, *own), _interval(row, *at_once)
-            yield [step, *_values(row), *intervals, _number(row["p"])]
+        for row in (known[key] for key in shown):
+            intervals = _interval(row, "low", "high"), _interval(row, "low_all", "high_all")
+            yield [step, *_values(row), *intervals, _p(row["p"])]
 
 
-def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[str]]:
-    """Write the comparison files of the configured runs; return them, and a sentence on each run left out."""
+def write_configured(plans: Mapping[str, StagePlan]) -> list[str]:
+    """Write the comparison files of the configured runs; return a sentence on each run left out."""
     config = next(iter(plans.values())).config
-    folder = Path(config.results)
-    run_comparisons: list[RunComparison] = []
+    compared = list[RunComparison]()
     for name, other in config.runs.items():
-        path = Path(other.path)
         try:
-            if tiers_in(path):  # one checkpoint: a line in the curves
+            if tiers_in(Path(other.path)):  # one checkpoint: a line in the curves
                 continue
-            ours, theirs = this_run(plans), find_run(name, path)
-            run_comparisons.append(compare_runs(ours, theirs, other.by))
+            theirs = find_run(name, Path(other.path))
+            compared.append(compare_runs(this_run(plans), theirs, other.by))
         except (EvaluationError, OSError) as error:
-            a, b, why = str(folder), str(path), str(error)
-            run_comparisons.append(
-                RunComparison(run_a=THIS_RUN, run_b=name, path_a=a, path_b=b, error=why)
-            )
-    errors = [
-        f"runs.{run_comparison.run_b}: {run_comparison.error}"
-        for run_comparison in run_comparisons
-        if run_comparison.error
-    ]
-    return write_comparisons(folder, run_comparisons), errors
+            named = {"run_a": THIS_RUN, "run_b": name, "error": str(error)}
+            paths = {"path_a": config.results, "path_b": other.path}
+            compared.append(RunComparison.model_validate(named | paths))
+    write_comparisons(Path(config.results), compared)
+    return [f"runs.{one.run_b}: {one.error}" for one in compared if one.error]

@@ -90,7 +90,7 @@ def report_run(plans: Plans, jobs: Mapping[str, Sequence[str]] = MappingProxyTyp
     """
     config, failed = next(iter(plans.values())).config, list[str]()
     if config.runs:
-        failed = write_configured(plans)[1]
+        failed = write_configured(plans)
     else:
         _remove([Path(config.results) / name for name in COMPARISON_FILES])
     stages = {name: judged_stage(plan, plans, jobs.get(name, ())) for name, plan in plans.items()}

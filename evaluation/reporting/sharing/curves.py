@@ -10,6 +10,8 @@ import os
 import shutil
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,48 +30,43 @@ STEP = "iteration_step"
 """The x-axis in Weights & Biases, as Nanotron names it; the built-in step cannot begin anew in each stage."""
 
 Row = Mapping[str, Any]
-Steps = Sequence[int] | None
+_step = itemgetter("step")
 
 
 def export_curves(
-    plans: Sequence[StagePlan], output: Path, tool: Tool = "tensorboard", steps: Steps = ()
+    plans: Sequence[StagePlan],
+    output: Path,
+    tool: Tool = "tensorboard",
+    steps: Collection[int] | None = None,
 ) -> int:
-    """Write the values of all stages that have tables; return their number.
+    """Write the values of some steps, or all, of all stages that have tables; return their number.
 
     Raises:
-        EvaluationError: The tool's package is not installed, or `values_of_steps` raises it.
+        EvaluationError: The tool's package is not installed, no stage has tables yet, a table is damaged,
+            or no stage has one of the steps.
     """
-    package, points = _package(tool), values_of_steps(plans, steps)
+    package, names = _package(tool), ", ".join(plan.name for plan in plans)
+    paths = {plan.name: plan.results / SUMMARY for plan in plans}
+    tables = {name: read_rows(path) for name, path in paths.items() if path.exists()}
+    if not tables:
+        raise EvaluationError(f"no tables of {names} yet; run `snakemake {plans[0].name}` first")
+    every = [row for rows in tables.values() for row in rows if row["role"] == "step"]
+    if lacking := set(steps or ()).difference(row["step"] for row in every):
+        raise ConfigError(
+            f"--step {min(lacking)}: no results of this step in {names}; leave it out"
+        )
+    rows = [row for row in every if not steps or row["step"] in steps]
     if tool == "tensorboard":
-        _write_events(package, points, output)
-        return len(points)
+        _write_events(package, rows, output)
+        return len(rows)
     for plan in plans:
-        if own := [row for stage, row in points if stage is plan]:
+        if own := [row for row in rows if row["stage"] == plan.name]:
             _write_run(package, plan, own, output)
-    return len(points)
+    return len(rows)
 
 
 def _tag(row: Row) -> str:
     return "/".join(("eval", *(row[key] for key in ("stage", "tier", "item", "metric"))))
-
-
-def values_of_steps(plans: Sequence[StagePlan], steps: Steps) -> list[tuple[StagePlan, Row]]:
-    """Return the summaries' rows on some steps, or all, with their stages; each stage's steps are together.
-
-    Raises:
-        EvaluationError: No stage has tables yet, a table is damaged, or no stage has one of the steps.
-    """
-    paths = [(plan, plan.results / SUMMARY) for plan in plans]
-    known = [(plan, row) for plan, path in paths if path.exists() for row in read_rows(path)]
-    names = ", ".join(plan.name for plan in plans)
-    if not known:
-        raise EvaluationError(f"no tables of {names} yet; run `snakemake {plans[0].name}` first")
-    rows = [(plan, row) for plan, row in known if row["role"] == "step"]
-    if lacking := set(steps or ()).difference(row["step"] for _, row in rows):
-        raise ConfigError(
-            f"--step {min(lacking)}: no results of this step in {names}; leave it out"
-        )
-    return [(plan, row) for plan, row in rows if not steps or row["step"] in steps]
 
 
 def _package(tool: Tool) -> Any:
@@ -84,11 +81,11 @@ def _package(tool: Tool) -> Any:
         ) from None
 
 
-def _write_events(package: Any, points: Sequence[tuple[StagePlan, Row]], output: Path) -> None:
+def _write_events(package: Any, rows: Sequence[Row], output: Path) -> None:
     for old in output.glob(f"events.out.tfevents.*{SUFFIX}"):
         old.unlink()
     with package.SummaryWriter(str(output), filename_suffix=SUFFIX) as writer:
-        for _, row in points:
+        for row in rows:
             writer.add_scalar(_tag(row), row["value"], row["step"])
 
 
@@ -118,12 +115,10 @@ def _write_run(wandb: Any, plan: StagePlan, rows: Sequence[Row], output: Path) -
         settings=wandb.Settings(silent=True, console="off", x_disable_stats=True),
     )
     run.define_metric("eval/*", step_metric=STEP)
-    by_step: dict[int, dict[str, Any]] = {}
-    for row in rows:
-        about = {STEP: row["step"], "consumed_tokens": row["tokens"]}
-        by_step.setdefault(row["step"], about)[_tag(row)] = row["value"]
-    for step in sorted(by_step):
-        run.log(by_step[step])
+    for step, of_step in groupby(sorted(rows, key=_step), key=_step):
+        own = [*of_step]
+        about = {STEP: step, "consumed_tokens": own[0]["tokens"]}
+        run.log(about | {_tag(row): row["value"] for row in own})
     run.finish()
 
 

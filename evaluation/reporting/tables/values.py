@@ -15,6 +15,7 @@ from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.estimate import Estimate, mean, unknown
 from evaluation.bridge.means import weights_of_means
 from evaluation.bridge.paired import level_of
+from evaluation.metrics.variance import wilson
 from evaluation.results.read import Item, Results, TierResults
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import Tier, TierName
@@ -88,6 +89,9 @@ def _tier_values(results: TierResults) -> Iterator[Value]:
     for name, item in {**overall, **results.items}.items():
         for metric in _metrics(tier, item):
             level, stored = _alone(item, metric), item.values.get(metric.name)
+            if tier.rates and level.n == 1:  # of one prompt the interval is wide, but known
+                low, high = wilson(level.value, level.n)
+                level = replace(level, low=low, high=high)
             by_metric.setdefault(metric.name, {})[name] = level
             shown, chance = (
                 _linked(metric, level),
