@@ -74,14 +74,11 @@ def items_of(rows: pd.DataFrame) -> list[str]:
     )
 
 
-def curves(
-    data: Data, kind: Kind, items: Sequence[str], *, x: str = "step", borders: Sequence[float] = ()
-) -> Drawn:
+def curves(data: Data, kind: Kind, items: Sequence[str], *, x: str = "step") -> Drawn:
     """Draw a metric over checkpoints, a panel an item.
 
     Args:
-        x: Column of the horizontal axis: `step`, or `total` tokens through all stages.
-        borders: Where stages begin on that axis.
+        x: Column of the horizontal axis: `step`, or one through all stages, each of which gets its name.
     """
     base = alt.Chart(data)
     steps = base.transform_filter("datum.role == 'step'")
@@ -108,11 +105,13 @@ def curves(
             across, down, *_flags(), tooltip=_tooltip(kind, "value", "low", "high", "delta")
         ),
     ]
-    if borders:  # through all stages there are as many bridges, whose lines would be everywhere
-        upright = base.mark_rule(color=COLOURS["border"])
-        layers += [upright.encode(x=alt.datum(float(at))) for at in borders]
-    else:
+    if x == "step":  # through all stages there are as many bridges, whose lines would be everywhere
         layers.append(_levels(base, "bridge", [5, 3], kind))
+    else:
+        begin = steps.transform_aggregate(begin=f"min({x})", groupby=["item", "stage"])
+        layers.append(begin.mark_rule(color=COLOURS["border"]).encode(alt.X("begin:Q", title=x)))
+        name = begin.mark_text(align="left", baseline="bottom", dy=-2, fontSize=9, limit=60)
+        layers.append(name.encode(alt.X("begin:Q"), y=alt.value(0), text="stage:N"))
     return _panels(alt.layer(*layers), items).transform_filter(_of(kind))
 
 

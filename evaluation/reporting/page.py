@@ -49,13 +49,12 @@ TABLE = alt.NamedData("table")
 
 Section = dict[str, Any]
 
-BAND = "Band: the 95 % interval of the paired difference from the bridge; dotted: chance"
 NOTES = {
     "heat": "Blue is better than the bridge, orange worse; ▲ and ▼ are significant (Holm).",
     "forest": "Paired differences with 95 % intervals. In a grey bar, a change is too small to detect.",
     "moves": "Shares of questions that became right, and that became wrong.",
-    "curves": f"{BAND}; dashed: the bridge. Lines of dashes and dots: models that were scored once.",
-    "joined": f"{BAND}. At a grey line a stage begins.",
+    "curves": "Triangles are significantly better or worse than the bridge.",
+    "joined": "At a grey line the stage begins that is named there.",
     "positions": "Nats per token by the number of tokens before.",
 }
 """What a reader needs to know of each chart."""
@@ -178,7 +177,8 @@ def _stage_charts(
 ) -> Iterator[Section]:
     """Yield the charts of a stage, tier by tier."""
     for kind, name, chart in figures(stage, frame, TABLE):
-        yield _section(kind, name, chart)
+        lines = _lines(charts.of_kind(frame, kind), bridge=True) if name == "curves" else ""
+        yield _section(kind, name, chart, lines)
     for metric, own in positions.groupby("metric"):
         items = [*dict.fromkeys(own["item"])]
         chart = charts.positions(alt.NamedData("positions"), items)
@@ -187,12 +187,10 @@ def _stage_charts(
 
 def _joined_charts(frame: pd.DataFrame) -> Iterator[Section]:
     """Yield a tier's curves through all stages, of what more than one stage has."""
-    starts = frame[frame["role"] == "step"].groupby("stage")["total"].min()
-    borders = sorted(set(starts.dropna()))[1:]
     for kind in charts.kinds_of(frame):
         items = charts.items_of(charts.of_kind(frame, kind))
-        drawn = charts.curves(TABLE, kind, items, x="total", borders=borders)
-        yield _section(kind, "joined", drawn)
+        drawn = charts.curves(TABLE, kind, items, x="total")
+        yield _section(kind, "joined", drawn, _lines(frame))
 
 
 def _shared(frame: pd.DataFrame) -> set[str]:
@@ -201,7 +199,21 @@ def _shared(frame: pd.DataFrame) -> set[str]:
     return set(stages[stages >= min(2, stages.max())].index)
 
 
-def _section(kind: charts.Kind, name: str, chart: Drawn) -> Section:
+def _lines(rows: pd.DataFrame, *, bridge: bool = False) -> str:
+    """Return what the lines are that curves of these rows have besides the values."""
+    known = {
+        "band: the 95 % interval of the paired difference from the bridge": rows[
+            "delta_low"
+        ].notna(),
+        "dashed: the bridge": (rows["role"] == "bridge") & bridge,
+        "dotted: chance": rows["chance"] > 0,
+        "dashes and dots: models that were scored once": rows["role"] == "reference",
+    }
+    text = "; ".join(name for name, has in known.items() if has.any())
+    return f" {text[0].upper()}{text[1:]}." if text else ""
+
+
+def _section(kind: charts.Kind, name: str, chart: Drawn, lines: str = "") -> Section:
     tier, metric = TIERS[kind[0]], TIERS[kind[0]].metric(kind[1])
     unit = "" if metric.unit in metric.words else f", {metric.unit}"
     title = (
@@ -209,7 +221,7 @@ def _section(kind: charts.Kind, name: str, chart: Drawn) -> Section:
     )
     spec = chart.to_dict(format="vega-lite")
     spec.pop("$schema", None)
-    about = {"title": title, "name": name, "note": NOTES[name], "spec": spec}
+    about = {"title": title, "name": name, "note": NOTES[name] + lines, "spec": spec}
     return {"id": "_".join((*kind, name)), **about}
 
 

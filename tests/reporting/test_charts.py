@@ -12,7 +12,7 @@ TABLE = charts.headlines(long_table())
 STEPS = ["step 10", "step 20", "step 30"]
 DRAWN = {
     "curves": lambda kind, items: charts.curves(TABLE, kind, items),
-    "joined": lambda kind, items: charts.curves(TABLE, kind, items, borders=[15]),
+    "joined": lambda kind, items: charts.curves(TABLE, kind, items, x="tokens"),
     "forest": lambda kind, items: charts.forest(TABLE, kind, items, STEPS, "step 20"),
     "heat": lambda kind, items: charts.heat(TABLE, kind, items, STEPS),
 }
