@@ -190,7 +190,7 @@ def _joined_charts(frame: pd.DataFrame) -> Iterator[Section]:
     for kind in charts.kinds_of(frame):
         items = charts.items_of(charts.of_kind(frame, kind))
         drawn = charts.curves(TABLE, kind, items, x="total")
-        yield _section(kind, "joined", drawn, _lines(frame))
+        yield _section(kind, "joined", drawn, _lines(charts.of_kind(frame, kind)))
 
 
 def _shared(frame: pd.DataFrame) -> set[str]:
