@@ -121,8 +121,8 @@ def _by_step(matched: Mapping[Steps, Rows], overall: Rows) -> Iterator[list[str]
             yield [step, *_values(row), *intervals, _p(row["p"])]
 
 
-def write_configured(plans: Mapping[str, StagePlan]) -> list[str]:
-    """Write the comparison files of the configured runs; return a sentence on each run left out."""
+def write_configured(plans: Mapping[str, StagePlan]) -> list[RunComparison]:
+    """Compare the configured runs and write the files of it; one that cannot be compared has an error."""
     config = next(iter(plans.values())).config
     compared = list[RunComparison]()
     for name, other in config.runs.items():
@@ -136,4 +136,4 @@ def write_configured(plans: Mapping[str, StagePlan]) -> list[str]:
             paths = {"path_a": config.results, "path_b": other.path}
             compared.append(RunComparison.model_validate(named | paths))
     write_comparisons(Path(config.results), compared)
-    return [f"runs.{one.run_b}: {one.error}" for one in compared if one.error]
+    return compared

@@ -122,7 +122,7 @@ def _table(plan: StagePlan, problems: list[str]) -> pd.DataFrame:
     path, rows = plan.results / SUMMARY, []
     try:
         if path.exists():
-            rows = [*read_rows(path), *read_rows(path, by_position=True)]
+            rows = read_rows(path)
     except ResultsError as error:
         problems.append(str(error))
     return pd.DataFrame(rows, columns=[*TABLE_COLUMNS])

@@ -22,12 +22,11 @@ from evaluation.reporting.page import front_page, overview, stage_page
 from evaluation.reporting.table import stage_rows
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
-from evaluation.results.comparison_file import COMPARISON, COMPARISON_FILES, Comparison
+from evaluation.results.comparison_file import COMPARISON_FILES, RunComparison
 from evaluation.results.deltas_file import DELTAS, ObjectiveVerdict
 from evaluation.results.stage_files import OVERVIEW, PAGE, RECOMMENDATION
 from evaluation.results.table import write_rows
 from evaluation.results.tier_files import tiers_in
-from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -88,23 +87,19 @@ def report_run(plans: Plans, jobs: Mapping[str, Sequence[str]] = MappingProxyTyp
     Args:
         jobs: Sentences on jobs that failed, by stage.
     """
-    config, failed = next(iter(plans.values())).config, list[str]()
+    config, compared = next(iter(plans.values())).config, list[RunComparison]()
     if config.runs:
-        failed = write_configured(plans)
+        compared = write_configured(plans)
     else:
         _remove([Path(config.results) / name for name in COMPARISON_FILES])
     stages = {name: judged_stage(plan, plans, jobs.get(name, ())) for name, plan in plans.items()}
-    write_text(Path(config.results) / PAGE, front_page(stages, _on_runs(config)))
+    write_text(Path(config.results) / PAGE, front_page(stages, _on_runs(compared)))
     write_text(Path(config.results) / OVERVIEW, overview(stages))
-    return failed
+    return [f"runs.{one.run_b}: {one.error}" for one in compared if one.error]
 
 
-def _on_runs(config: Config) -> list[str]:
+def _on_runs(found: Sequence[RunComparison]) -> list[str]:
     """Return which of the configured runs is better in each stage, and since when, in sentences."""
-    path = Path(config.results) / COMPARISON
-    if not config.runs or not path.exists():
-        return []
-    found = Comparison.read(path).comparisons
     return [f"{one.run_b} is not compared: {one.error}" for one in found if one.error] + [
         f"This run (A) and {one.run_b} (B), {stage.title}: {lead['sentence']}"
         for one in found

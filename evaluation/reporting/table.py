@@ -1,16 +1,14 @@
 """The long table of a stage from its results: values, each with the delta that the step's file has for it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.subjects import bridge_subject
 from evaluation.checkpoints.training import consumed_tokens
 from evaluation.errors import EvaluationError
 from evaluation.reporting.tables.stage_results import Scored, StageResults
-from evaluation.reporting.tables.values import Value
 from evaluation.results.deltas_file import StepDeltas
 from evaluation.results.table import TABLE_COLUMNS, TableRows
 from evaluation.settings.plan import StagePlan
@@ -55,7 +53,6 @@ def _rows(
     header = scored.header
     about = {"stage": plan.name, "step": header.step, "tokens": header.consumed_tokens, **about}
     known = dict(_by_key(deltas)) if deltas else {}
-    heads = _headlines(scored.values)
     for value in (*scored.values, *scored.positions):
         metric = TIERS[value.tier].metric(value.metric)
         row = {
@@ -63,8 +60,7 @@ def _rows(
             **vars(value),
             "unit": metric.unit,
             "higher_is_better": metric.higher_is_better,
-            "primary": value.position is None and _name(value) in heads,
-            **known.get((*_name(value), value.position), {}),
+            **known.get((value.tier, value.item, value.metric, value.position), {}),
         }
         yield {name: row.get(name) for name in _NAMES}
     if deltas is not None:
@@ -90,30 +86,8 @@ def _stratum(deltas: StepDeltas, row: dict[str, Any], about: dict[str, Any]) -> 
     return {name: columns.get(name) for name in _NAMES}
 
 
-Name = tuple[str, str, str]
-"""Tier, item and metric."""
-
-
-def _headlines(values: Iterable[Value]) -> set[Name]:
-    """Return what the tests of a comparison are about: each item's headline, and the rates of all units."""
-    metrics: dict[tuple[str, str], list[str]] = {}
-    for value in values:
-        is_rate = TIERS[value.tier].rates
-        if value.item == OVERALL if is_rate else not is_mean(value.tier, value.item):
-            metrics.setdefault((value.tier, value.item), []).append(value.metric)
-    return {
-        (tier, item, metric)
-        for (tier, item), names in metrics.items()
-        for metric in (names if TIERS[tier].rates else [TIERS[tier].headline_of(names)])
-    }
-
-
-def _name(value: Value) -> Name:
-    return value.tier, value.item, value.metric
-
-
 Key = tuple[str, str, str, int | None]
-"""The same with the first position of a bin."""
+"""Tier, item, metric, and first position of a bin."""
 
 
 def _by_key(content: StepDeltas) -> Iterator[tuple[Key, dict[str, Any]]]:

@@ -52,13 +52,13 @@ TableRows = list[dict[str, Any]]
 """Rows of a long table, values by column."""
 
 
-def read_rows(path: Path, *, by_position: bool = False) -> TableRows:
-    """Read the rows of a stage's table, without those about positions or only these; raise ResultsError."""
+def read_rows(path: Path) -> TableRows:
+    """Read the rows of a stage's table; raise ResultsError."""
     rows: TableRows = read_table(path, TABLE_COLUMNS, RUN_AGAIN).to_pylist()
     for row in rows:
         if row["tier"] not in TIERS or row["role"] not in ("step", "bridge"):
             raise unusable(path, f"a row of tier {row['tier']!r}, role {row['role']!r}", RUN_AGAIN)
-    return [row for row in rows if (row["position"] is not None) == by_position]
+    return rows
 
 
 def write_rows(folder: Path, rows: TableRows) -> None:

@@ -51,6 +51,7 @@ def export_curves(
     if not tables:
         raise EvaluationError(f"no tables of {names} yet; run `snakemake {plans[0].name}` first")
     every = [row for rows in tables.values() for row in rows if row["role"] == "step"]
+    every = [row for row in every if row["position"] is None]
     if lacking := set(steps or ()).difference(row["step"] for row in every):
         raise ConfigError(
             f"--step {min(lacking)}: no results of this step in {names}; leave it out"

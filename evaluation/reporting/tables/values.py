@@ -7,6 +7,7 @@ their paired delta instead.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +26,12 @@ NO_ITEMS = "no per-item scores"
 ALL_ALIKE = "no interval: every item has the same score, so that the variance is not known"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Value:
-    """One metric of one item; `n` counts blocks, questions or prompts."""
+    """One metric of one item; `n` counts blocks, questions or prompts.
+
+    A `primary` one is in the family of tests: each item's headline, and the rates of all units.
+    """
 
     tier: TierName
     item: str
@@ -40,6 +44,7 @@ class Value:
     chance: float | None = None
     note: str | None = None
     position: int | None = None
+    primary: bool = False
 
 
 def values_of(results: Results) -> list[Value]:
@@ -50,7 +55,7 @@ def values_of(results: Results) -> list[Value]:
 def position_values_of(results: Results) -> list[Value]:
     """Return the loss of each item at the positions of each bin, where units have it."""
     return [
-        _value(tier.tier, name, item.group, tier.tier.headline, at.estimate, None, at.first)
+        _value(tier.tier, name, item.group, tier.tier.headline, at.estimate, position=at.first)
         for tier in results.tiers.values()
         for name, item in tier.items.items()
         for at in position_values(item.units, tier.file.sequence_length)
@@ -58,28 +63,12 @@ def position_values_of(results: Results) -> list[Value]:
 
 
 def _value(
-    tier: Tier,
-    item: str,
-    group: str | None,
-    metric: str,
-    estimate: Estimate,
-    chance: float | None,
-    position: int | None = None,
+    tier: Tier, item: str, group: str | None, metric: str, estimate: Estimate, **more: Any
 ) -> Value:
     """Return a value, with a note on the reason where it has no bounds."""
-    return Value(
-        tier=tier.name,
-        item=item,
-        group=group,
-        metric=metric,
-        value=estimate.value,
-        low=estimate.low,
-        high=estimate.high,
-        n=estimate.n,
-        chance=chance,
-        note=None if estimate.low is not None else estimate.note or "too few items",
-        position=position,
-    )
+    note = None if estimate.low is not None else estimate.note or "too few items"
+    numbers = estimate.value, estimate.low, estimate.high, estimate.n
+    return Value(tier.name, item, group, metric, *numbers, note=note, **more)
 
 
 def _tier_values(results: TierResults) -> Iterator[Value]:
@@ -98,7 +87,9 @@ def _tier_values(results: TierResults) -> Iterator[Value]:
                 None if metric.is_secondary else item.entry.chance,
             )
             shown = shown if stored is None else replace(shown, value=stored)
-            yield _value(tier, name, item.group, metric.name, shown, chance)
+            head = name == OVERALL if tier.rates else metric.name == tier.headline_of(item.values)
+            about = {"chance": chance, "primary": head}
+            yield _value(tier, name, item.group, metric.name, shown, **about)
     if not tier.rates:
         yield from _means(results, by_metric)
 
@@ -153,7 +144,7 @@ def _means(
             elif _is_share(metric):
                 level = _within_0_and_1(level)
             chance = None if metric.is_secondary else chance
-            yield _value(tier, whole, None, metric.name, level, chance)
+            yield _value(tier, whole, None, metric.name, level, chance=chance)
 
 
 def _is_share(metric: Metric) -> bool:
