@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from benchmarks.measure import measure
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.rows import score_blocks, score_requests
-from evaluation.scoring.engine.window import Request, fit_requests
+from evaluation.scoring.window import Request, Window
 from evaluation.tokenizers.encoding import encode_pairs
 from evaluation.tokenizers.loading import load_tokenizer
 
@@ -60,9 +60,9 @@ def compare_candidates(
 def run_engine(engine: Engine, tokenizer: PreTrainedTokenizerBase, pairs: Pairs) -> list[float]:
     encoded = encode_pairs(load_tokenizer(tokenizer.name_or_path, use_fast=True), pairs)
     requests = [Request(tuple(one.context), tuple(one.continuation)) for one in encoded]
-    window = engine.model.config.max_position_embeddings
-    fitted = fit_requests(requests, max_length=window, prefix_token=tokenizer.eos_token_id)
-    return [score.logprob for score in score_requests(engine, fitted.requests)]
+    window = Window(engine.model.config.max_position_embeddings, tokenizer.eos_token_id)
+    fitted = [window.fit(request)[0] for request in requests]
+    return [score.logprob for score in score_requests(engine, fitted)]
 
 
 def run_peer(

@@ -60,10 +60,6 @@ class GpuFault(ScoringError):
     """The GPU failed during a run; this process cannot use it any more, but another one may."""
 
 
-class CompileError(ScoringError):
-    """Code for the GPU cannot be compiled, or gives wrong values; uncompiled scoring may work."""
-
-
 class NotEnoughMemory(ScoringError):
     """A GPU has too little memory; fewer tokens per forward pass, or fewer answers, may fit."""
 

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from evaluation.scoring.engine.window import Request
+from evaluation.scoring.window import Request
 
 CHOICES = 4
 SUBJECTS = 57

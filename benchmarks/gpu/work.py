@@ -13,8 +13,8 @@ import torch
 
 from benchmarks.gpu.models import Size
 from benchmarks.measure import measure
-from evaluation.scoring.engine.tries import PackedInputs, key_of
-from evaluation.scoring.engine.window import Request
+from evaluation.scoring.engine.packing import PackedRows, key_of
+from evaluation.scoring.window import Request
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,13 @@ class Work:
 
 
 def of_requests(requests: Sequence[Request]) -> Work:
-    inputs = [key_of((*one.context, *one.continuation[:-1])) for one in requests]
-    targets = [key_of(one.continuation) for one in requests]
-    row = PackedInputs(inputs, targets, lambda shared: shared + sum(map(len, inputs))).row(0)
-    return Work(len(row.tokens), int((row.depth + 1).sum()), len(np.unique(row.query)))
+    sequences = [
+        (key_of((*one.context, *one.continuation[:-1])), key_of(one.continuation))
+        for one in requests
+    ]
+    rows = PackedRows(sequences, lambda shared: shared + sum(len(key) for key, _ in sequences))
+    batch = rows.batch([0])
+    return Work(batch.tokens.size, int((batch.depth + 1).sum()), len(batch.query))
 
 
 def of_blocks(tokens: torch.Tensor, starts: torch.Tensor | None = None) -> Work:

@@ -128,7 +128,7 @@ def header(
     packages = sorted({package for summary in summaries for package in summary["packages"].items()})
     distinct = {
         key: sorted({summary[key] for summary in summaries if summary.get(key) is not None})
-        for key in ("gpu", "layers", "row_tokens")
+        for key in ("gpu", "row_tokens")
     }
     return {
         **origin(subject, about),
@@ -136,7 +136,6 @@ def header(
         "packages": {name: [v for other, v in packages if other == name] for name, _ in packages},
         "device": about["device"],
         "gpu": " and ".join(distinct["gpu"]) or None,
-        **({"layers": distinct["layers"]} if distinct["layers"] else {}),
         "row_tokens": distinct["row_tokens"],
         "dtype": about["dtype"],
         "seconds": round(seconds, 3),

@@ -6,16 +6,15 @@ are joined later, where scores are graded.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
-from typing import Any
 
 import pyarrow as pa
 
 from evaluation.prefill.caches import TaskCache, TokenizedQuestion
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.tries import common, key_of
-from evaluation.scoring.engine.window import Request, fit_requests
+from evaluation.scoring.engine.packing import common, key_of
 from evaluation.scoring.loop import Part, Planned, ScoredItem, Wanted, in_parts
 from evaluation.scoring.session import Job
+from evaluation.scoring.window import Request, Window
 from evaluation.settings.tiers import TIERS
 from evaluation.store import Rows
 
@@ -34,8 +33,8 @@ SCHEMA = pa.schema(
 def plan_tasks(job: Job, tasks: Mapping[str, TaskCache]) -> Planned:
     """Return the tasks' questions as items."""
     window = job.window
-    kept = {} if window["bos"] is None else {"bos": window["bos"]}
-    key = {"protocol": TIERS["tier3"].protocol, "prefix_token": window["prefix_token"], **kept}
+    kept = {} if window.bos is None else {"bos": window.bos}
+    key = {"protocol": TIERS["tier3"].protocol, "prefix_token": window.prefix, **kept}
     key = job.key(key)
     items = [
         ScoredItem(name, Rows(job.store, f"choices-{name}", key), cache.keys, score_tasks, cache)
@@ -78,14 +77,14 @@ def _size(item: TokenizedQuestion) -> int:
 
 
 def score_questions(
-    backend: EngineBackend, questions: Mapping[str, TokenizedQuestion], window: Mapping[str, Any]
+    backend: EngineBackend, questions: Mapping[str, TokenizedQuestion], window: Window
 ) -> pa.Table:
     """Score every candidate of questions, and the unconditional log-likelihoods that `pmi` subtracts.
 
     Returns a table of SCHEMA, a row for each question; errors name the item.
     """
-    fitted = [fit_requests(_requests(item), **window) for item in questions.values()]
-    scores = iter(backend.log_likelihoods([one for part in fitted for one in part.requests]))
+    fitted = [[window.fit(one) for one in _requests(item)] for item in questions.values()]
+    scores = iter(backend.log_likelihoods([one for part in fitted for one, _ in part]))
     rows = []
     for (key, item), part in zip(questions.items(), fitted, strict=True):
         own = [*islice(scores, len(item.candidates))]
@@ -96,7 +95,7 @@ def score_questions(
                 "logprob": [score.logprob for score in own],
                 "unconditional": alone or None,
                 "is_greedy": [score.is_greedy for score in own],
-                "truncated": part.truncated,
+                "truncated": sum(is_truncated for _, is_truncated in part),
             }
         )
     return pa.Table.from_pylist(rows, SCHEMA)

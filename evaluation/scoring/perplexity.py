@@ -10,7 +10,7 @@ import torch
 from evaluation.metrics.positions import FIRST
 from evaluation.prefill.caches import SliceCache
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.tries import Ints
+from evaluation.scoring.engine.packing import Ints
 from evaluation.scoring.loop import Part, Planned, ScoredItem, Wanted, in_parts
 from evaluation.scoring.session import Job
 from evaluation.settings.sources import Attention
@@ -68,10 +68,11 @@ def score_blocks(
 ) -> pa.Table:
     """Score some blocks, in ascending order; `EngineBackend.block_nats` describes both kinds of attention."""
     starts = _starts_in(cache, blocks) if attention == "document" else None
-    nats = backend.block_nats(cache.tokens[torch.from_numpy(blocks)], starts)
+    by_position = backend.block_nats(cache.tokens[torch.from_numpy(blocks)], starts)
+    sums = (part.sum(axis=1) for part in by_position)
     sizes = _scored_bytes(cache, attention)[blocks]
-    by_position = [nats.nats_by_position.tolist(), nats.tokens_by_position.tolist()]
-    columns = [pa.array(column) for column in (blocks, nats.nats, nats.tokens, sizes, *by_position)]
+    lists = (part.tolist() for part in by_position)
+    columns = [pa.array(column) for column in (blocks, *sums, sizes, *lists)]
     return pa.table(columns, names=SCHEMA.names).cast(SCHEMA)
 
 

@@ -13,7 +13,7 @@ from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.errors import ScoringError
 from evaluation.files import is_unicode, read_json, write_jsonl
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.window import Request, fit_requests, prefix_of
+from evaluation.scoring.window import Request, Window, prefix_of
 from evaluation.settings.computing import Scoring
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import encode_pairs
@@ -108,16 +108,14 @@ def prepare(
                 f"{request.name}: has token {highest:.6g}, but the model's embedding has only "
                 f"{vocab_size} rows; use the tokenizer that the checkpoint was trained with"
             )
-    prefix = None
-    if tokenizer is not None:
-        prefix = prefix_of(tokenizer.bos_token_id, tokenizer.eos_token_id)
-    fitted = fit_requests(requests, max_length=max_length, prefix_token=prefix)
-    if fitted.truncated:
+    prefix = prefix_of(tokenizer.bos_token_id, tokenizer.eos_token_id) if tokenizer else None
+    fitted = [Window(max_length, prefix).fit(one) for one in requests]
+    if truncated := sum(is_truncated for _, is_truncated in fitted):
         log.warning(
             "%s: %d of %d contexts do not fit the window of %d tokens and were cut on the left",
-            source, fitted.truncated, len(requests), max_length,
+            source, truncated, len(requests), max_length,
         )  # fmt: skip
-    return fitted.requests
+    return [request for request, _ in fitted]
 
 
 def _request(row: RequestRow, tokenizer: LoadedTokenizer | None, name: str) -> Request:

@@ -15,7 +15,7 @@ from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.window import prefix_of
+from evaluation.scoring.window import Window, prefix_of
 from evaluation.store import ScoreStore
 
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
@@ -83,15 +83,11 @@ class Job:
             "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
             "row_tokens": self.backend.row_tokens,
             "gpu": torch.cuda.get_device_name() if self.backend.device == "cuda" else None,
-            **({"layers": self.backend.layers} if self.backend.device == "cuda" else {}),
         }
 
     @property
-    def window(self) -> dict[str, Any]:
-        """What `fit_requests` fits requests to; BOS only if prefill put it before every context."""
+    def window(self) -> Window:
+        """What requests are fitted to; BOS only if prefill put it before every context."""
         bos, eos = self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"]
-        return {
-            "max_length": self.plan.sequence_length,
-            "prefix_token": prefix_of(bos, eos),
-            "bos": bos if self.tokenizer["prepend_bos"] else None,
-        }
+        kept = bos if self.tokenizer["prepend_bos"] else None
+        return Window(self.plan.sequence_length, prefix_of(bos, eos), kept)

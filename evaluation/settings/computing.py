@@ -24,7 +24,7 @@ class Scoring(Settings):
     )
     compile: Literal["auto", "off"] = Field(
         "auto",
-        description="`auto`: compiled layers on a GPU, if it can; `off`: plain ones, which are slower.",
+        description="`auto`: compiled layers on a GPU; `off`: plain ones, which are slower.",
     )
     row_tokens: Tokens = Field(16_384, description="Tokens of a pass on a GPU; fewer save memory.")
     cpu_row_tokens: Tokens = Field(1024, description="The same on CPU.")

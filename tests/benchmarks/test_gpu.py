@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.gpu import work
 from benchmarks.gpu.__main__ import main
-from evaluation.scoring.engine.window import Request
+from evaluation.scoring.window import Request
 from tests.conftest import ROOT
 from tests.histories.warm import run_python, well
 

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.gpu import INDUCTOR
-from evaluation.scoring.engine.window import Request
+from evaluation.scoring.window import Request
 from tests.scoring.tiny import build
 
 DTYPES = {"float32": 1e-3, "bfloat16": 1e-2}

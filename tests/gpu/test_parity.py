@@ -5,8 +5,8 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from evaluation.scoring.engine.rows import score_blocks, score_requests
-from evaluation.scoring.engine.window import Request
+from evaluation.scoring.engine.rows import score_requests
+from evaluation.scoring.window import Request
 from tests.gpu.models import (
     DTYPES,
     HINTS,
@@ -19,7 +19,7 @@ from tests.gpu.models import (
     questions,
     relative_error,
 )
-from tests.scoring.tiny import plain_logprobs, plain_score
+from tests.scoring.tiny import plain_logprobs, plain_score, text_nats
 
 pytestmark = [pytest.mark.gpu, *map(pytest.mark.filterwarnings, HINTS)]
 
@@ -60,7 +60,7 @@ def test_text(
     tokens = torch.tensor([ids(random, length) for _ in range(blocks)])
     starts = np.unique([random.integers(50, 150), *random.integers(1, blocks * length, 6)])
     given = torch.from_numpy(starts) if attention == "document" else None
-    nats, counts, *_ = score_blocks(engine_of(model), tokens, given)
+    nats, counts = text_nats(engine_of(model), tokens, given)
     expected, others, scored = [], [], []
     for block, row in enumerate(tokens.tolist()):
         inside = [int(s) - block * length for s in starts if 0 < s - block * length < length]
@@ -82,9 +82,9 @@ def test_the_head(device: str, dtype: torch.dtype, random: np.random.Generator) 
     query = torch.from_numpy(np.sort(random.integers(0, 900, 700)))
     token = torch.from_numpy(random.integers(0, VOCABULARY, 700))
     with torch.inference_mode():
-        logprob, is_greedy = head.score(hidden, query, token)
+        logprob, is_greedy = head.score(hidden, query.numpy(), token.numpy())
         logits = hidden.cpu().double() @ model.lm_head.weight.cpu().double().T
-        tied = head.score(torch.zeros_like(hidden[:3]), torch.arange(3), torch.tensor([0, 1, 0]))
+        tied = head.score(torch.zeros_like(hidden[:3]), np.arange(3), np.array([0, 1, 0]))
     expected = logits.log_softmax(-1)[query, token]
     assert relative_error(logprob.double().cpu(), expected) < allowed(dtype) / 10
     margin = logits.topk(2).values.diff().abs()[query, 0] > 1e-2

@@ -177,7 +177,7 @@ class StandIn:
         write_count(tier, name, [[*about, item] for item in items], state)
 
     def log_likelihoods(self, requests: Sequence[Any]) -> list[Any]:
-        from evaluation.scoring.engine.window import Score
+        from evaluation.scoring.engine.rows import Score
 
         scores, questions = [], dict[str, list[Any]]()
         for one in requests:  # what is stored is a question, with all its candidates
@@ -191,7 +191,6 @@ class StandIn:
 
     def block_nats(self, tokens: Any, document_starts: Any) -> Any:
         from evaluation.metrics.positions import bin_starts
-        from evaluation.scoring.engine.window import BlockNats
 
         starts = None if document_starts is None else document_starts.tolist()
         self._count("tier2", "slices", [[tokens.tolist(), starts]])
@@ -205,7 +204,7 @@ class StandIn:
         self._tokens += blocks * length
         nats = scored * (2.5 + np.array(each))
         first = np.eye(1, len(bin_starts(length)), dtype=int)  # all in the first bin
-        return BlockNats(nats, scored, nats[:, None] * first, scored[:, None] * first)
+        return nats[:, None] * first, scored[:, None] * first
 
     def answers(self, requests: Sequence[Any], *, vocabulary: int) -> Any:
         from evaluation.scoring.answers import AnswerKey

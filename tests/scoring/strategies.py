@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from evaluation.scoring.engine.window import Request
+from evaluation.scoring.window import Request
 from tests.scoring import tiny
 
 

@@ -6,43 +6,27 @@ import torch
 from transformers import Qwen2Config
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.masks import BLOCK, block_mask, dense_mask, layer_windows
+from evaluation.scoring.engine.forward import BLOCK, Engine, layer_windows, mask_of
+from evaluation.scoring.engine.packing import PackedRows, key_of
 from evaluation.scoring.engine.rows import score_requests
-from evaluation.scoring.engine.tries import Batch, PackedInputs, collate, key_of
-from evaluation.scoring.engine.window import Request
+from evaluation.scoring.window import Request
 from tests.scoring import tiny
 from tests.scoring.strategies import random_requests
 
 
-def batch_of(asked: list[Request], budget: int, length: int) -> Batch:
-    inputs = [key_of(one.context + one.continuation[:-1]) for one in asked]
-    targets = [key_of(one.continuation) for one in asked]
-    packed = PackedInputs(inputs, targets, lambda shared: np.maximum(budget, shared))
-    return collate([packed.row(i) for i in range(len(packed.lengths))], length)
-
-
 @pytest.mark.parametrize("window", [None, 5, 280])
-def test_block_mask_hides_nothing_and_claims_nothing(window):
-    """Blocks that are left out are empty in the dense mask; blocks taken as full are full."""
-    batch = batch_of(random_requests(12, seed=3, trunk=600), 900, 8 * BLOCK)
-    dense = dense_mask(batch.depth, batch.end, window)[:, 0]
-    rows, length = batch.end.shape
-    blocks = length // BLOCK
-    cells = dense.view(rows, blocks, BLOCK, blocks, BLOCK).transpose(2, 3).flatten(3)
-    sparse = block_mask(batch.depth, batch.end, window)
-    listed = sparse.to_dense().bool()[:, 0]
-    assert not (cells.any(-1) & ~listed).any()
-    full = torch.zeros_like(listed)
-    for row in range(rows):
-        for q in range(blocks):
-            count = sparse.full_kv_num_blocks[row, 0, q]
-            full[row, q, sparse.full_kv_indices[row, 0, q, :count].long()] = True
-    assert (cells.all(-1) | ~full).all()
-    assert full.any() or window == 5
-    index = torch.arange(length)
-    inside = sparse.mask_mod(torch.tensor(0), torch.tensor(0), index[:, None], index[None, :])
-    assert torch.equal(inside, dense[0])
+def test_sparse_masks_hide_what_dense_ones_hide(window):
+    asked = random_requests(12, seed=3, trunk=600)
+    keys = [key_of(one.context + one.continuation) for one in asked]
+    rows = PackedRows([(key, key[-4:]) for key in keys], lambda shared: np.maximum(500, shared))
+    batch = rows.batch([0, 1], 8 * BLOCK)
+    depth, end = map(torch.from_numpy, (batch.depth, batch.end))
+    dense, sparse = (mask_of(depth, end, window, compiler) for compiler in (None, "aot_eager"))
+    at = (torch.arange(2)[:, None, None], 0, torch.arange(8 * BLOCK)[:, None])
+    assert torch.equal(sparse.mask_mod(*at, torch.arange(8 * BLOCK)), dense[:, 0])
+    cells = dense.view(2, 8, BLOCK, 8, BLOCK).any(4).any(2)
+    assert torch.equal(sparse.to_dense()[:, 0].bool(), cells)
+    assert not cells.equal(cells.new_ones(8, 8).tril().expand(2, -1, -1))
 
 
 def test_transformers_makes_no_masks_and_looks_for_no_packed_sequences(monkeypatch):

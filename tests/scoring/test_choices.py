@@ -6,7 +6,7 @@ from evaluation.prefill.caches import AnswerCandidate, Context, QuestionLine, To
 from evaluation.scoring import choices
 from evaluation.scoring.choices import score_questions
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.window import Request
+from evaluation.scoring.window import Request, Window
 from tests.scoring import tiny
 
 
@@ -34,7 +34,7 @@ def item_of(
 def score(*items: TokenizedQuestion, scored: Engine | None = None, max_length: int = 32):
     """The rows that are stored of items, by their ids, and the table of candidates that they make."""
     backend = tiny.backend(scored or tiny.engine())
-    window = {"max_length": max_length, "prefix_token": 0, "bos": None}
+    window = Window(max_length, prefix=0)
     stored = score_questions(backend, {item.id: item for item in items}, window)
     assert stored.schema == choices.SCHEMA
     return stored.to_pylist(), candidates(list(map(line_of, items)), stored.to_pylist())

@@ -7,8 +7,8 @@ import transformers
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.rows import score_blocks, score_requests
-from evaluation.scoring.engine.window import Request
+from evaluation.scoring.engine.rows import score_requests
+from evaluation.scoring.window import Request
 from tests.scoring import tiny
 
 ORIGINAL, LONGEST = 16, 128
@@ -63,28 +63,23 @@ def test_scores_are_those_of_the_class(name, row_tokens):
     plain = [tiny.plain_score(model, request) for request in asked]
     np.testing.assert_allclose(scores, plain, atol=1e-4, rtol=0)
     nats = [-float(tiny.plain_logprobs(model, row).sum()) for row in text[3:]]
-    np.testing.assert_allclose(score_blocks(engine, torch.tensor(text[3:])).nats, nats, rtol=1e-6)
+    np.testing.assert_allclose(tiny.text_nats(engine, torch.tensor(text[3:]))[0], nats, rtol=1e-6)
     if "rope_parameters" in CLASSES[name][1]:
         unscaled = tiny.plain_score(model_of("LlamaForCausalLM", {}), asked[3])
         assert abs(unscaled - scores[3]) > 1e-2
 
 
-@pytest.mark.parametrize(
-    ("heeded", "given"), [(None, 8), (8, None), (8, {"attention_chunk_size": 9})]
-)
-def test_what_a_window_hides_is_compared_before_it_matters(heeded, given, monkeypatch):
-    """Whether the engine heeds a window that the class does not, or the class one that it does not."""
-    keys = given if isinstance(given, dict) else {"sliding_window": given or 8}
-    name = "MistralForCausalLM" if heeded is None else "LlamaForCausalLM"
-    model = model_of(name, keys)
-    monkeypatch.setattr("evaluation.scoring.engine.forward.layer_windows", lambda _: heeded)
-    scored = Engine(model, row_tokens=64, device="cpu")
-    score_requests(scored, [Request((1, 2), (3,))])  # no longer than any window
-    with pytest.raises(ScoringError, match=f"{name} cannot be scored: its own"):
+def test_what_a_window_hides_is_compared_before_it_matters():
+    scored = Engine(
+        model_of("MistralForCausalLM", {"sliding_window": 8}), row_tokens=64, device="cpu"
+    )
+    scored.windows = {"": None}
+    score_requests(scored, [Request((1, 2), (3,))])  # no longer than the window
+    with pytest.raises(ScoringError, match="MistralForCausalLM cannot be scored: its own"):
         score_requests(scored, [Request(tuple(range(1, 20)), (3,))])
 
 
 def test_a_class_that_takes_no_mask_is_one_sentence():
     model = tiny.build("FalconForCausalLM", alibi=True, num_kv_heads=2)
     with pytest.raises(ScoringError, match="FalconForCausalLM cannot be scored: it does not take"):
-        Engine(model, row_tokens=64, device="cpu")
+        tiny.logprobs(Engine(model, row_tokens=64, device="cpu"), [Request((1, 2), (3,))])

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 from evaluation.errors import ScoringError
 from evaluation.scoring.answers import AnswerKey, GenerationRequest
 from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.window import Request
 from evaluation.settings.computing import Scoring
 from tests.scoring import tiny
 from tests.scoring.tiny import built
@@ -66,7 +67,7 @@ def test_a_cache_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None
     model = tiny.build("MistralForCausalLM", sliding_window=48, max_position_embeddings=256)
     assert answers(model, request)
     backend = backend_of(model)
-    backend._decoder.windows = None
+    backend.engine.windows = {"": None}
     assert [*backend.answers([GenerationRequest("b", PROMPTS[0], 3)], vocabulary=VOCABULARY)]
     with pytest.raises(ScoringError, match="MistralForCausalLM cannot be decoded: its own"):
         backend.answers([request], vocabulary=VOCABULARY)
@@ -83,7 +84,8 @@ def test_a_scale_behind_the_head_that_is_not_known_is_found(
     """Also a scale of 1 % in bfloat16, which rounds by half as much."""
     caplog.set_level(logging.ERROR)
     model = tiny.build("LlamaForCausalLM", hidden_size=256, vocab_size=400).to(dtype)
-    assert backend_of(model).engine
+    request = Request((1, 2, 3), (4,))
+    assert backend_of(model).log_likelihoods([request])
     forward = model.forward
 
     def scaled(*given: object, **named: object) -> object:
@@ -93,4 +95,4 @@ def test_a_scale_behind_the_head_that_is_not_known_is_found(
 
     model.forward = scaled
     with pytest.raises(ScoringError, match=r"differ .* slope"):
-        assert backend_of(model).engine
+        backend_of(model).log_likelihoods([request])

@@ -84,8 +84,8 @@ def passes(model: PreTrainedModel) -> Iterator[list[tuple[int, int]]]:
 
 
 def tokens_read(seen: list[tuple[int, int]]) -> int:
-    """Tokens of prompts, after the three passes of the check; an answer is read token by token."""
-    return sum(rows * length for rows, length in seen[3:] if length > 1)
+    """Tokens of prompts; an answer is read token by token."""
+    return sum(rows * length for rows, length in seen if length > 1)
 
 
 def few_shot(count: int, *, shared: int, **settings: object) -> list[GenerationRequest]:

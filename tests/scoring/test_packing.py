@@ -3,11 +3,10 @@
 import itertools
 import os
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.scoring.engine.tries import PackedInputs, group_rows, key_of
+from evaluation.scoring.engine.packing import PackedRows, group_rows, key_of
 from tests.scoring.strategies import token_lists
 
 
@@ -21,21 +20,26 @@ def test_rows_hold_every_sequence_once_and_keep_their_capacity(drawn, budget, gr
     """Also tokens of several bytes; what is alone in its row may be longer."""
     asked = [tuple((2, 300, 70_000)[token] for token in tokens) for tokens in drawn]
     targets = [tokens[-1 - len(tokens) % 2 :] for tokens in asked]
-    packed = PackedInputs(
-        map(key_of, asked), list(map(key_of, targets)), lambda shared: budget + growth * shared
-    )
+    sequences = [(key_of(one), key_of(end)) for one, end in zip(asked, targets, strict=True)]
+    packed = PackedRows(sequences, lambda shared: budget + growth * shared)
     found = {}
     for index, length in enumerate(packed.lengths):
-        row = packed.row(index)
-        owners = np.unique(row.owner).tolist()
+        batch = packed.batch([index], length + 3)
+        owners = sorted({*batch.owner.tolist()})
         held = sorted({asked[owner] for owner in owners})
-        assert len(row.tokens) == length == sizes(held)
+        assert length == sizes(held)
+        assert batch.tokens.shape == (1, length + 3)
         shared = [len(os.path.commonprefix(pair)) for pair in itertools.pairwise(held)]  # noqa: RUF071
         assert len(held) == 1 or length <= budget + growth * max(shared)
+        assert batch.is_causal == (len(max(held, key=len)) == length)
         for owner in owners:
-            own = row.owner == owner
-            path = row.before(int(row.query[own].max()))
-            found[owner] = tuple(row.tokens[path].tolist()), tuple(row.target[own].tolist())
+            own = batch.owner == owner
+            row, path = batch.path(int(batch.query[batch.pair[own]].max()))
+            assert batch.position[own].max() == len(path)
+            found[owner] = (
+                tuple(batch.tokens[row, path].tolist()),
+                tuple(batch.target[own].tolist()),
+            )
     assert found == dict(enumerate(zip(asked, targets, strict=True)))
 
 
@@ -43,8 +47,7 @@ def test_rows_hold_every_sequence_once_and_keep_their_capacity(drawn, budget, gr
 def test_groups_hold_each_row_once_and_fit_when_padded(lengths, tokens):
     groups = group_rows(lengths, tokens)
     assert sorted(itertools.chain(*groups)) == list(range(len(lengths)))
-    for group in groups:
-        assert len(group) == 1 or max(lengths[i] for i in group) * len(group) <= tokens
-    assert [max(lengths[i] for i in g) for g in groups] == sorted(
-        (max(lengths[i] for i in g) for g in groups), reverse=True
-    )
+    longest = [max(lengths[i] for i in group) for group in groups]
+    assert longest == sorted(longest, reverse=True)
+    for group, length in zip(groups, longest, strict=True):
+        assert len(group) == 1 or length * len(group) <= tokens

@@ -13,8 +13,8 @@ from transformers import AutoModelForCausalLM
 
 from evaluation.metrics.measures import measure_questions
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.rows import score_requests
-from evaluation.scoring.engine.window import Request, Score
+from evaluation.scoring.engine.rows import Score, score_requests
+from evaluation.scoring.window import Request
 from tests.metrics.test_accuracy import table_of
 from tests.tables import sample
 

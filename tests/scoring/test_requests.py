@@ -8,8 +8,8 @@ from transformers import PreTrainedTokenizerFast
 from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
 from evaluation.scoring.engine.rows import score_requests
-from evaluation.scoring.engine.window import Request
 from evaluation.scoring.requests import prepare, read_rows
+from evaluation.scoring.window import Request
 from evaluation.tokenizers.fast import FastTokenizer
 from tests.scoring import tiny
 

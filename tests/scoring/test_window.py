@@ -1,21 +1,19 @@
 import pytest
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine.window import Request, fit_requests
+from evaluation.scoring.window import Request, Window
 
 
 def fit(context, continuation, max_length=6, prefix_token=9):
-    fitted = fit_requests(
-        [Request(context, continuation, "arc/3, candidate 1")],
-        max_length=max_length,
-        prefix_token=prefix_token,
-    )
-    return fitted.requests[0].context, fitted.requests[0].continuation, fitted.truncated
+    request = Request(context, continuation, "arc/3, candidate 1")
+    fitted, is_truncated = Window(max_length, prefix_token, bos=8).fit(request)
+    return fitted.context, fitted.continuation, is_truncated
 
 
 FITTED = {
     "it fits": ((0, 1, 2, 3), (4, 5, 6), (0, 1, 2, 3), (4, 5, 6), 0),
     "the left end is cut": ((0, 1, 2, 3, 4), (5, 6, 7), (1, 2, 3, 4), (5, 6, 7), 1),
+    "BOS stays": ((8, 1, 2, 3, 4), (5, 6, 7), (8, 2, 3, 4), (5, 6, 7), 1),
     "a continuation fills the window": ((0, 1), (2, 3, 4, 5, 6, 7), (1,), (2, 3, 4, 5, 6, 7), 1),
     "no context": ((), (4, 5), (9,), (4, 5), 0),
     "no context before the prefix token": ((), (9, 4), (9,), (4,), 0),

@@ -13,8 +13,8 @@ from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Sto
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import generate
-from evaluation.scoring.engine.rows import score_requests
-from evaluation.scoring.engine.window import Request
+from evaluation.scoring.engine.rows import score_blocks, score_requests
+from evaluation.scoring.window import Request
 from evaluation.settings.computing import Scoring
 
 VOCABULARY = 40
@@ -121,6 +121,14 @@ def answers(
 
 def logprobs(scored: Engine, asked: list[Request]) -> np.ndarray:
     return np.array([score.logprob for score in score_requests(scored, asked)])
+
+
+def text_nats(
+    scored: Engine, tokens: torch.Tensor, starts: torch.Tensor | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nats and tokens of each block."""
+    nats, counts = score_blocks(scored, tokens, starts)
+    return nats.sum(axis=1), counts.sum(axis=1)
 
 
 def plain_score(scored: PreTrainedModel, request: Request) -> float:

@@ -1,8 +1,10 @@
 """Compute log-likelihoods, losses and completions of one checkpoint; load its model on first use."""
 
+import copy
 import functools
 import gc
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,24 +15,21 @@ from transformers import PreTrainedModel
 
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import CompileError, NotEnoughMemory
+from evaluation.errors import NotEnoughMemory
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.engine.check_decoding import ensure_decodable
 from evaluation.scoring.engine.forward import SMALLEST, Engine
 from evaluation.scoring.engine.generate import generate
-from evaluation.scoring.engine.gpu import INDUCTOR, gpu_faults, keep_compiled
-from evaluation.scoring.engine.rows import score_blocks, score_requests
-from evaluation.scoring.engine.window import BlockNats, Request, Score
+from evaluation.scoring.engine.gpu import INDUCTOR, gpu_faults
+from evaluation.scoring.engine.packing import Ints
+from evaluation.scoring.engine.rows import Floats, Score, score_blocks, score_requests
 from evaluation.scoring.gpus import choose_device, limit_threads
+from evaluation.scoring.window import Request
 from evaluation.settings.computing import Scoring
 
 log = logging.getLogger(__name__)
 
 Scores = TypeVar("Scores")
-
-_REMEDY = (
-    "see who else uses it (nvidia-smi), give the job a larger GPU, or set scoring.dtype: bfloat16"
-)
 
 
 class EngineBackend:
@@ -59,14 +58,9 @@ class EngineBackend:
         self.dtype: str = scoring.dtype
         if self.dtype == "auto":
             self.dtype = "float32" if on_cpu else checkpoint.dtype
-        self._compiles = self.device in INDUCTOR and scoring.compile == "auto"
-        if self._compiles and cache is not None:
-            keep_compiled(cache)
-
-    @property
-    def layers(self) -> str:
-        """How layers run: `compiled` or `plain`; results differ only by rounding."""
-        return "compiled" if self._compiles else "plain"
+        self._compiler = INDUCTOR.get(self.device) if scoring.compile == "auto" else None
+        if cache is not None:
+            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache / "compiled"))
 
     @property
     def tokens_processed(self) -> int:
@@ -76,40 +70,27 @@ class EngineBackend:
     @functools.cached_property
     def model(self) -> PreTrainedModel:
         """Load the model when it is first needed; raise NotEnoughMemory if a GPU has too little."""
-        start = time.perf_counter()
+        start, dtype = time.perf_counter(), getattr(torch, self.dtype)
         try:
             with gpu_faults():
-                model = load_model(
-                    self._checkpoint, dtype=getattr(torch, self.dtype), device=self.device
-                )
+                model = load_model(self._checkpoint, dtype=dtype, device=self.device)
         except NotEnoughMemory as error:
-            raise NotEnoughMemory(
-                f"{self._checkpoint.path}: it does not fit one GPU: {error}; {_REMEDY}"
-            ) from None
+            path = self._checkpoint.path
+            raise NotEnoughMemory(f"{path}: it does not fit one GPU: {error}") from None
         self._loaded()
         log.info("loaded %s in %.1f s", self._checkpoint.path, time.perf_counter() - start)
         return model
 
     @functools.cached_property
     def engine(self) -> Engine:
-        """Prepare the model for scoring when it is first needed, and check it against the model itself."""
-        return self._engine(is_compiled=self._compiles)
-
-    @functools.cached_property
-    def _decoder(self) -> Engine:
-        """An engine without compiled layers: those would be compiled anew for each width of a batch."""
-        return self.engine if self.engine.compiler is None else self._engine(is_compiled=False)
-
-    def _engine(self, *, is_compiled: bool) -> Engine:
-        compiler = INDUCTOR[self.device] if is_compiled else None
+        """Prepare the model for scoring when it is first needed."""
+        model, device = self.model, self.device
         with gpu_faults():
-            return Engine(
-                self.model, row_tokens=self.row_tokens, device=self.device, compiler=compiler
-            )
+            return Engine(model, row_tokens=self.row_tokens, device=device, compiler=self._compiler)
 
     def unload(self) -> None:
         """Free the device's memory; the next request loads the model again."""
-        for loaded in ("engine", "_decoder", "model"):
+        for loaded in ("engine", "model"):
             self.__dict__.pop(loaded, None)
         gc.collect()  # a model has reference cycles
         torch.cuda.empty_cache()
@@ -118,8 +99,10 @@ class EngineBackend:
         """Return the log-likelihood of each continuation; requests must fit the context window."""
         return self._within_memory(lambda: score_requests(self.engine, requests))
 
-    def block_nats(self, tokens: torch.Tensor, document_starts: torch.Tensor | None) -> BlockNats:
-        """Return the nats of each block of tokens (blocks, length), in total and by position.
+    def block_nats(
+        self, tokens: torch.Tensor, document_starts: torch.Tensor | None
+    ) -> tuple[Floats, Ints]:
+        """Return the nats of blocks of tokens (blocks, length) by position, and counts, (blocks, bins).
 
         With the flat positions at which documents begin, a token attends only to its own document.
         """
@@ -133,28 +116,21 @@ class EngineBackend:
         A sample depends on the checkpoint, the request's tokens, its sampling settings with their
         seed, and the sample's index; not on other requests. Only ids below `vocabulary` are chosen.
         """
-        engine = self._decoder  # loaded now, so that its time is not that of the first answers
+        # Compiled layers would be compiled anew for each width of a batch.
+        engine = copy.copy(self.engine)
+        engine.compiler = None
         ensure_decodable(engine, max(len(one.tokens) + one.max_new_tokens for one in requests))
         return generate(engine, requests, vocabulary=vocabulary, batch=self._batch)
 
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:
-        """Run; halve the tokens of a pass each time that a GPU's memory is exhausted, also for later items.
-
-        If compiling fails, run uncompiled layers.
-        """
+        """Run; halve the tokens of a pass, of later ones too, each time that a GPU's memory is exhausted."""
         while True:
             try:
                 with gpu_faults():
                     return run()
-            except CompileError as error:
-                self._compiles = False
-                log.warning("%s; layers run without being compiled, which is slower", error)
-                before = self.engine.tokens_processed
-                self.engine = self._decoder
-                self.engine.tokens_processed += before
             except NotEnoughMemory as error:
                 if self.row_tokens < 2 * SMALLEST:
-                    raise NotEnoughMemory(f"{error}; {_REMEDY}") from None
+                    raise
                 self.row_tokens //= 2
                 self.engine.row_tokens = self.row_tokens
                 log.warning("%s; continuing with %d tokens a pass", error, self.row_tokens)

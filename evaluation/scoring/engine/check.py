@@ -1,86 +1,83 @@
-"""Compare an engine's log-probabilities with the model's own, for each shape, window and kind of mask.
+"""Compare an engine's log-probabilities with the model's own, for each length of rows, and beyond windows.
 
 A class may scale its logits behind the head, carry a state past any mask, or ignore masks; a kernel may
 be wrong. All of these would give wrong scores without an error. The check runs what scoring and decoding
-run: on two sequences that share a prefix, or on a plain one, beyond the windows of the layers.
+run, on two sequences that share a prefix.
 
 The reference is transformers' own pass over each sequence alone. The relative L2 norm of the difference
 counts, and the slope of our values on the model's: a scale of 1.01 shows there in bfloat16, too.
 """
 
-import re
-from collections.abc import Callable, Iterator
-from typing import Any
+import subprocess
+from collections.abc import Callable
+from functools import partial
+from itertools import product
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from evaluation.errors import EvaluationError, NonFiniteError, with_class
-from evaluation.scoring.engine.gpu import Shape, attention_by, gpu_faults
-from evaluation.scoring.engine.masks import BLOCK
-from evaluation.scoring.engine.tries import Batch, Ints, PackedInputs, collate, key_of
+from evaluation.errors import EvaluationError, NonFiniteError, ScoringError, with_class
+from evaluation.scoring.engine.forward import BLOCK, Engine
+from evaluation.scoring.engine.gpu import UNCOMPILED, gpu_faults
+from evaluation.scoring.engine.head import declared
+from evaluation.scoring.engine.packing import Ints, PackedRows, key_of
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}  # rounding in float32 causes about 1e-6
 NARROW, EXPERTS = 1e-2, 5e-2  # bfloat16 causes about 4e-3, or may choose other experts
 SLOPE = 2e-3  # how far from 1 the least-squares slope may be
 
 SHORT = 5  # tokens of the comparison that every job makes: few, with a fork
-LONGEST = (
-    4608  # most tokens of a sequence that is compared: longer than the windows of common models
-)
 COMPARED = 256  # token ids whose log-probability is compared at each of the last positions
 LAST = 3  # positions at the end of each sequence that are compared: they see all others
 REFUSALS = (
-    *(ArithmeticError, AssertionError, AttributeError, LookupError),
-    *(TypeError, ValueError, RuntimeError),
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError),
+    *(RuntimeError, subprocess.SubprocessError),
 )
-"""Errors of a class that does not take what this project gives it."""
+"""Errors of a class that does not take what this project gives it, and of compilers."""
 
-_BEYOND = (
-    40  # tokens after the end of a block or a window, so that the last positions are outside it
-)
+INSTEAD = "score it by a `command` of your own"
+
+_BEYOND = 40
+"""Tokens after the end of a block or a window, so that the last positions are outside it."""
 
 Values = NDArray[np.float64]
-Run = Callable[[Batch], tuple[torch.Tensor, torch.Tensor]]
 
 
-def scoring_fault(model: PreTrainedModel, run: Run, shape: Shape, *, is_causal: bool) -> str | None:
-    """Return why a row's log-probabilities in a shape differ from the model's own; None if they do not.
-
-    The row is one plain sequence, or two that share a prefix.
-    """
-    length = min(max(BLOCK + _BEYOND, beyond_windows(model, shape.length)), shape.length)
-    vocabulary = model.get_input_embeddings().weight.shape[0]
-    sequences, ids = _sequences(length, vocabulary, is_causal=is_causal), compared(vocabulary)
-    # Each input ends at one of the last positions, and each pair asks for one of the compared tokens.
-    ends = [one[: len(one) - n] for one in sequences for n in range(LAST)[::-1]]
-    inputs = [key for end in ends for key in [key_of(end)] * len(ids)]
-    targets = [key_of([token]) for token in ids.tolist()] * len(ends)
-    packed = PackedInputs(inputs, targets, lambda shared: shared + 2 * length)
-    with torch.inference_mode():  # as in scoring: graphs of layers depend on it
-        batch = collate([packed.row(0)], shape.length, count=shape.rows, is_causal=is_causal)
-
-    def compare() -> str | None:
-        ours = np.empty(len(targets))
-        ours[batch.owner] = run(batch)[0].double().cpu()
-        parts = ours.reshape(len(sequences), LAST, len(ids))
-        faults = (difference(model, *pair) for pair in zip(sequences, parts, strict=True))
-        return next(filter(None, faults), None)
-
-    return fault_of(compare)
+def ensure_scorable(engine: Engine, rows: PackedRows) -> None:
+    """Compare each kind of pass that the rows need once; raise ScoringError where values differ."""
+    lengths = {engine.padded(length) for length in rows.lengths}
+    if engine.compiler is None:
+        lengths = {max(SHORT, beyond_window(engine.model, max(lengths)))}
+    for length in lengths - engine.checked:
+        if fault := fault_of(partial(_fault, engine, length)):
+            instead = INSTEAD if engine.compiler is None else f"{UNCOMPILED}, or {INSTEAD}"
+            raise ScoringError(
+                f"{type(engine.model).__name__} cannot be scored: {fault}; {instead}"
+            )
+        engine.checked.add(length)
 
 
-def _sequences(length: int, vocabulary: int, *, is_causal: bool) -> list[Ints]:
-    """Return sequences that take `length` tokens together: one, or two with a common prefix."""
+def _fault(engine: Engine, padded: int) -> str | None:
+    """Compare a row of two sequences that share a prefix, padded to a length."""
+    vocabulary = engine.vocab_size
+    length = min(max(BLOCK + _BEYOND, beyond_window(engine.model, padded)), padded)
     # A prime step: no id comes twice before the vocabulary is used up, so every place is distinguishable.
     tokens = (1 + np.arange(length) * 7919) % vocabulary
-    if is_causal:
-        return [tokens]
     fork = length - 1 - min(8, length // 4)
     shared = max(1, fork - LAST + 1)
-    return [tokens[:fork], np.concatenate([tokens[:shared], tokens[fork:]])]
+    pair = [tokens[:fork], np.concatenate([tokens[:shared], tokens[fork:]])]
+    # Each input ends at one of the last positions, and is asked for each of the compared tokens.
+    inputs = [key_of(one[: len(one) - n]) for one in pair for n in range(LAST)[::-1]]
+    targets = [key_of([token]) for token in compared(vocabulary).tolist()]
+    asked = list(product(inputs, targets))
+    batch = PackedRows(asked, lambda shared: shared + 2 * length).batch([0], padded)
+    found = np.empty(len(asked))
+    with engine.prepared():
+        found[batch.owner] = engine.score(batch)[0].double().cpu()
+    values = found.reshape(2, LAST, -1)
+    return next(filter(None, map(partial(difference, engine.model), pair, values)), None)
 
 
 def compared(vocabulary: int) -> Ints:
@@ -101,39 +98,22 @@ def fault_of(compare: Callable[[], str | None]) -> str | None:
         return f"it does not take a mask and positions for each token ({with_class(error)})"
 
 
-def beyond_windows(model: PreTrainedModel, length: int) -> int:
-    """Return a length beyond every window that is shorter than rows of `length`; 0 if there is none.
-
-    Every key of the configuration that is named like a window counts, even if the class ignores it.
-    """
-    most = min(LONGEST, max(length, getattr(model.config, "max_position_embeddings", 0)))
-    sizes = (size + _BEYOND for size in _window_sizes(model.config.to_dict()) if 0 < size < length)
-    return min(max(sizes, default=0), most)
-
-
-def _window_sizes(table: dict[str, Any]) -> Iterator[int]:
-    """Yield the values of all keys that are named like a window or chunk, in nested tables, too."""
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _window_sizes(value)
-        elif type(value) is int and re.search("window(?!_layers)|chunk", str(key)):
-            yield value
+def beyond_window(model: PreTrainedModel, length: int) -> int:
+    """Return a length beyond the window that the class declares; 0 if no row of `length` exceeds it."""
+    window = declared(model.config, "sliding_window") or length
+    return window + _BEYOND if window < length else 0
 
 
 def difference(model: PreTrainedModel, tokens: Ints, found: Values) -> str | None:
-    """Return by how much log-probabilities (last, tokens) differ from the model's own, if not by rounding.
-
-    In narrow dtypes, twice what two of the class's own attention functions differ by is rounding, too.
-    """
+    """Return by how much log-probabilities (last, tokens) differ from the model's own, if not by rounding."""
     own = _reference(model, tokens, len(found))
     is_mixed = any(type(module).__name__.endswith("Experts") for module in model.modules())
-    allowed, steepest = TOLERANCE.get(model.dtype, EXPERTS if is_mixed else NARROW), SLOPE
-    error, slope = _compared(found, own)
-    if (error > allowed or abs(slope - 1) > steepest) and model.dtype not in TOLERANCE:
-        with attention_by(model, "eager"):
-            noise, tilt = _compared(_reference(model, tokens, len(found)), own)
-        allowed, steepest = max(allowed, 2 * noise), max(steepest, 2 * abs(tilt - 1))
-    if error > allowed or abs(slope - 1) > steepest:  # False for NaN, which scoring reports
+    allowed = TOLERANCE.get(model.dtype, EXPERTS if is_mixed else NARROW)
+    error = float(np.linalg.norm(found - own) / np.linalg.norm(own))
+    # The slope of values less the mean of their position.
+    ours, theirs = (values - values.mean(axis=1, keepdims=True) for values in (found, own))
+    slope = float((ours * theirs).sum() / max((theirs * theirs).sum(), 1e-300))
+    if error > allowed or abs(slope - 1) > SLOPE:  # False for NaN, which scoring reports
         return (
             "its own log-probabilities differ from those of its body and head with a mask by "
             f"{error:.1e} (relative L2, at most {allowed:.0e} in {model.dtype}; slope {slope:.4f})"
@@ -141,18 +121,11 @@ def difference(model: PreTrainedModel, tokens: Ints, found: Values) -> str | Non
     return None
 
 
-def _compared(found: Values, own: Values) -> tuple[float, float]:
-    """Return the relative L2 difference, and the slope of values less the mean of their position."""
-    error = float(np.linalg.norm(found - own) / np.linalg.norm(own))
-    ours, theirs = (values - values.mean(axis=1, keepdims=True) for values in (found, own))
-    return error, float((ours * theirs).sum() / max((theirs * theirs).sum(), 1e-300))
-
-
 def _reference(model: PreTrainedModel, tokens: Ints, last: int) -> Values:
     """Return log-probabilities (last, tokens) by the model's own forward pass over a sequence."""
-    vocabulary = model.get_input_embeddings().weight.shape[0]
     ids = torch.from_numpy(tokens[None]).to(model.device)
     with torch.inference_mode():
         logits = model(input_ids=ids, use_cache=False, logits_to_keep=last).logits[0, -last:]
-    values: Values = logits.double().log_softmax(-1)[:, compared(vocabulary)].cpu().numpy()
+    logprobs = logits.double().log_softmax(-1)
+    values: Values = logprobs[:, compared(logprobs.shape[1])].cpu().numpy()
     return values

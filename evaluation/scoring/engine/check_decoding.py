@@ -8,8 +8,15 @@ import torch
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.answers import AnswerKey, GenerationRequest
-from evaluation.scoring.engine.check import LAST, beyond_windows, compared, difference, fault_of
-from evaluation.scoring.engine.forward import INSTEAD, Engine
+from evaluation.scoring.engine.check import (
+    INSTEAD,
+    LAST,
+    beyond_window,
+    compared,
+    difference,
+    fault_of,
+)
+from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import Answers, Decoding
 
 PROMPT, ANSWER = 40, 8
@@ -18,12 +25,12 @@ PROMPT, ANSWER = 40, 8
 
 def ensure_decodable(engine: Engine, longest: int) -> None:
     """Compare three answers, once for each length of windows; raise ScoringError where logits differ."""
-    length = max(PROMPT, beyond_windows(engine.model, longest))
-    if length in engine.decodable:
+    length = max(PROMPT, beyond_window(engine.model, longest))
+    if ("decoding", length) in engine.checked:
         return
     if fault := fault_of(lambda: _fault(engine, length)):
         raise ScoringError(f"{type(engine.model).__name__} cannot be decoded: {fault}; {INSTEAD}")
-    engine.decodable.add(length)
+    engine.checked.add(("decoding", length))
 
 
 def _fault(engine: Engine, length: int) -> str | None:

@@ -1,47 +1,44 @@
 """Run a model's body over packed rows, with our masks and positions, and its head where it is needed.
 
-Passes are asynchronous: only fetching the scores of a pass waits for a GPU.
+Token q of a row attends to kv if `kv <= q and q < end[kv]`; in layers with a sliding window the positions
+must also differ by less than the window. Positions are depths, so the window counts tokens of the
+sequence, not of the row.
 
 Letters: B rows, S tokens of a row, D width.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import Cache, PreTrainedModel
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
+from transformers import Cache, PretrainedConfig, PreTrainedModel
 
-from evaluation.errors import CompileError, ScoringError
-from evaluation.scoring.engine import gpu
-from evaluation.scoring.engine.check import SHORT, beyond_windows, scoring_fault
-from evaluation.scoring.engine.gpu import Compiler, HostCopy, Shape, shape_of
-from evaluation.scoring.engine.head import Head
-from evaluation.scoring.engine.masks import (
-    BLOCK,
-    Mask,
-    block_mask,
-    dense_mask,
-    layer_windows,
+from evaluation.errors import ScoringError
+from evaluation.scoring.engine.gpu import (
+    ATTENTION,
+    Compiler,
+    compile_layers,
+    compiled,
+    to_device,
 )
-from evaluation.scoring.engine.tries import Batch, Ints, PackedRow, collate, group_rows
+from evaluation.scoring.engine.head import Head, declared
+from evaluation.scoring.engine.packing import Batch, Ints, PackedRows, group_rows
 
 SMALLEST = 256
 """Least tokens of a forward pass; if these exceed the memory, scoring fails."""
 
-INSTEAD = "score it by a `command` of your own"
+BLOCK = 128
+"""Tokens of a block in flex attention's sparse masks."""
 
-_MOVED = ("tokens", "depth", "end", "query", "pair", "target")
-"""What a batch holds for the device."""
+Mask = torch.Tensor | BlockMask | None
 
 
 class Engine:
-    """A model that is ready to score, in fixed shapes if its layers are compiled.
+    """A model that is ready to score, in rows of a few lengths if its layers are compiled.
 
-    It is compared with the model's own pass: at once, and before the first pass beyond a window; if
-    compiled, before the first pass of each shape and kind of mask. If they differ, it raises ScoringError.
     Other code may use the model between passes.
     """
 
@@ -54,48 +51,26 @@ class Engine:
         compiler: Compiler | None = None,
     ) -> None:
         self.model, self.device, self.row_tokens = model, torch.device(device), row_tokens
-        self.compiler = compiler
-        self.head, self.windows = Head(model, compiler), layer_windows(model.config)
+        self.compiler, self.head = compiler, Head(model, compiler)
+        self.windows = layer_windows(model.config)
         self.vocab_size = model.get_input_embeddings().weight.shape[0]
         self.tokens_processed = 0
-        self.decodable: set[int] = set()
-        """Lengths of prompts up to which decoding was compared with the model's own pass."""
-        self._checked: dict[bool, set[Shape]] = {False: set(), True: set()}  # tries, text
-        if compiler is None:
-            self.ensure_checked([SHORT], is_text=False)
+        self.checked: set[Hashable] = set()
+        """Kinds of passes that were compared with the model's own."""
+        if compiler is not None:
+            compile_layers(model, compiler)
 
     @contextlib.contextmanager
     def prepared(self) -> Iterator[None]:
         """Have the model use our masks and compiled layers while the block lasts."""
-        with (
-            torch.inference_mode(),
-            gpu.attention_by(self.model, gpu.ATTENTION),
-            gpu.compiled_layers(self.model, self.compiler),
-        ):
-            yield
-
-    def groups(self, lengths: Sequence[int], *, is_text: bool) -> Iterator[list[int]]:
-        """Yield indices of the rows that run together, the longest rows first."""
-        if self.compiler is None:
-            yield from group_rows(lengths, self.row_tokens)
-            return
-        order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-        shapes = groupby(order, lambda i: shape_of(lengths[i], self.row_tokens, is_text=is_text))
-        for shape, members in shapes:
-            group = list(members)
-            yield from (group[at : at + shape.rows] for at in range(0, len(group), shape.rows))
-
-    def collate(self, rows: Sequence[PackedRow], *, is_text: bool) -> Batch:
-        """Make a batch of rows, padded to a shape that this engine runs."""
-        longest = max(len(row.tokens) for row in rows)
-        if self.compiler is None:
-            batch = collate(rows, longest)
-        else:
-            shape = shape_of(longest, self.row_tokens, is_text=is_text)
-            batch = collate(rows, shape.length, count=shape.rows, is_causal=is_text)
-        if self.device.type != "cuda":
-            return batch
-        return batch._replace(**{name: getattr(batch, name).pin_memory() for name in _MOVED})
+        own = self.model.config._attn_implementation
+        self.model.set_attn_implementation(ATTENTION)
+        stance = torch.compiler.set_stance("force_eager" if self.compiler is None else "default")
+        try:
+            with torch.inference_mode(), stance:
+                yield
+        finally:
+            self.model.set_attn_implementation(own)
 
     def capacity(self, shared: Ints) -> Ints:
         """Return the most tokens of a row whose inputs share a prefix of so many tokens.
@@ -111,18 +86,29 @@ class Engine:
         most: Ints = (shared + np.sqrt(shared**2 + shared * ratio)).astype(np.int64)
         return most
 
+    def padded(self, length: int) -> int:
+        """Return the length to which a row is padded: if compiled, 1/4, 1/2, 1, 2 ... of the budget."""
+        if self.compiler is None:
+            return length
+        quarter = max(1, self.row_tokens // (4 * BLOCK)) * BLOCK
+        return quarter << (-(-length // quarter) - 1).bit_length()
+
+    def batches(self, rows: PackedRows) -> Iterator[Batch]:
+        """Yield the rows in batches, the longest first; compiled layers run one row at a time."""
+        most = self.row_tokens if self.compiler is None else 0
+        for group in group_rows(rows.lengths, most):
+            self.tokens_processed += sum(rows.lengths[row] for row in group)
+            yield rows.batch(group, self.padded(rows.lengths[group[0]]))
+
     def hidden(self, batch: Batch, cache: Cache | None = None) -> torch.Tensor:
         """Return the last hidden states (B, S, D) of a batch."""
-        tokens, depth, end = (
-            part.to(self.device, non_blocking=True)
-            for part in (batch.tokens, batch.depth, batch.end)
-        )
-        make = dense_mask if self.compiler is None else block_mask
+        tokens, depth, end = (to_device(part, self.device) for part in batch[:3])
 
         def mask(window: int | None) -> Mask:
-            if batch.is_causal and (window is None or depth.shape[1] <= window):
+            is_whole = batch.is_causal and (window is None or depth.shape[1] <= window)
+            if self.compiler is None and is_whole:
                 return None  # causal kernels need no mask
-            return make(depth, end, window)
+            return mask_of(depth, end, window, self.compiler)
 
         return self.body(tokens, depth, mask, cache)
 
@@ -134,52 +120,61 @@ class Engine:
         cache: Cache | None,
     ) -> torch.Tensor:
         """Run the model's body with a mask for each window of its layers."""
-        windows = self.windows
-        masks: Any = (
-            {kind: mask(size) for kind, size in windows.items()}
-            if isinstance(windows, dict)
-            else mask(windows)
-        )
-        given: dict[str, Any] = {} if cache is None else {"past_key_values": cache}
+        masks = {kind: mask(size) for kind, size in self.windows.items()}
         output = self.model.base_model(
             input_ids=tokens,
-            attention_mask=masks,
+            attention_mask=masks.get("", masks),
             position_ids=positions,
             use_cache=cache is not None,
-            **given,
+            **({} if cache is None else {"past_key_values": cache}),
         )
         hidden: torch.Tensor = output.last_hidden_state
         return hidden
 
-    def run(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    def score(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the log-probability of each pair of a batch, and whether it is greedy; within `prepared`."""
-        hidden = self.hidden(batch)
-        query = batch.query.to(hidden.device, non_blocking=True)
-        needed = hidden.flatten(0, 1).index_select(0, query)
+        hidden = self.hidden(batch).flatten(0, 1)
+        needed = hidden.index_select(0, to_device(batch.query, hidden.device))
         return self.head.score(needed, batch.pair, batch.target)
 
-    def launch(self, batch: Batch) -> HostCopy:
-        """Begin to score the pairs of a batch; their log-probabilities are on their way to the host."""
-        logprob, is_greedy = self.run(batch)
-        self.tokens_processed += sum(len(row.tokens) for row in batch.rows)
-        return HostCopy(logprob.double(), is_greedy)
 
-    def ensure_checked(self, lengths: Sequence[int], *, is_text: bool) -> None:
-        """Compare the shapes in which rows of such lengths run with the model's own pass, each once."""
-        if self.compiler is None:
-            shapes = {Shape(1, max(SHORT, beyond_windows(self.model, max(lengths))))}
-            is_text = False
-        else:
-            shapes = {shape_of(length, self.row_tokens, is_text=is_text) for length in lengths}
-        for shape in shapes - self._checked[is_text]:
-            fault = scoring_fault(self.model, self._run_prepared, shape, is_causal=is_text)
-            name = type(self.model).__name__
-            if fault and self.compiler is not None:
-                raise CompileError(f"{name}, compiled, cannot be scored: {fault}")
-            if fault:
-                raise ScoringError(f"{name} cannot be scored: {fault}; {INSTEAD}")
-            self._checked[is_text].add(shape)
+def mask_of(
+    depth: torch.Tensor, end: torch.Tensor, window: int | None, compiler: Compiler | None
+) -> torch.Tensor | BlockMask:
+    """Return a boolean mask (B, 1, S, S), or for compiled layers a sparse one, without such a tensor."""
 
-    def _run_prepared(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        with self.prepared():
-            return self.run(batch)
+    def rule(b: torch.Tensor, _h: Any, q: torch.Tensor, kv: torch.Tensor) -> torch.Tensor:
+        visible = (kv <= q) & (q < end[b, kv])
+        return visible if window is None else visible & (depth[b, q] - depth[b, kv] < window)
+
+    rows, length = end.shape
+    if compiler is None:
+        index = torch.arange(length, device=end.device)
+        row = torch.arange(rows, device=end.device)[:, None, None]
+        return rule(row, None, index[:, None], index)[:, None]
+    make = compiled(create_block_mask, compiler)
+    mask: BlockMask = make(rule, rows, None, length, length, end.device, BLOCK)
+    return mask
+
+
+def layer_windows(config: PretrainedConfig) -> dict[str, int | None]:
+    """Return the attention window of each type of layer, or of all ("") for classes that take one mask.
+
+    Refuse layers and positions that rows cannot be packed for.
+    """
+    rope = getattr(config, "rope_parameters", None) or {}
+    if (kind := rope.get("rope_type")) in ("dynamic", "longrope"):
+        raise ScoringError(
+            f"the model's rotary embedding ({kind}) depends on the longest row of a batch, so that scores "
+            "would depend on the other rows"
+        )
+    types = set(declared(config, "layer_types") or ())
+    sliding = {"sliding_attention"} if hasattr(config, "sliding_window") else set()
+    if unknown := types - {"full_attention"} - sliding:
+        raise ScoringError(
+            f"the model has layers of type {', '.join(sorted(unknown))}; only full and sliding "
+            "attention can be scored"
+        )
+    if "sliding_attention" in types:
+        return {"full_attention": None, "sliding_attention": config.sliding_window}
+    return {"": None if types else declared(config, "sliding_window")}

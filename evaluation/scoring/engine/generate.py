@@ -13,17 +13,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 
-import numpy as np
 import torch
 from transformers import DynamicCache
 
 from evaluation.errors import NonFiniteError, NotEnoughMemory
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, StopReason, StopSearch
 from evaluation.scoring.engine.forward import SMALLEST, Engine
-from evaluation.scoring.engine.gpu import gpu_faults
+from evaluation.scoring.engine.gpu import gpu_faults, to_device
+from evaluation.scoring.engine.packing import PackedRows, key_of
 from evaluation.scoring.engine.sampling import choose, stream_of
 from evaluation.scoring.engine.slots import Slots, States
-from evaluation.scoring.engine.tries import PackedInputs, key_of
 
 log = logging.getLogger(__name__)
 
@@ -74,16 +73,14 @@ def read_prompts(
     A pass reads many prompts, those of the longest rows first, when the first of them is needed.
     """
     keys, read = list(wanted), cache(key_of)  # samples of a prompt share its key
-    inputs = (read(request.tokens) for request in wanted.values())
-    packed = PackedInputs(inputs, [key_of([0])] * len(keys), engine.capacity)
-    for group in engine.groups(packed.lengths, is_text=False):
+    sequences = [(read(request.tokens), key_of([0])) for request in wanted.values()]
+    for batch in engine.batches(PackedRows(sequences, engine.capacity)):
         states = DynamicCache()  # the last one is freed
-        batch = engine.collate([packed.row(index) for index in group], is_text=False)
-        hidden = engine.hidden(batch, states).flatten(0, 1)[batch.query.to(engine.device)]
-        logits = engine.head.logits(hidden)
-        places = np.divmod(batch.query[batch.pair].numpy(), batch.tokens.shape[1])
-        for owner, row, query, pair in zip(batch.owner, *places, batch.pair.tolist(), strict=True):
-            path = torch.from_numpy(batch.rows[row].before(query)).to(logits.device)
+        hidden = engine.hidden(batch, states).flatten(0, 1)
+        logits = engine.head.logits(hidden[to_device(batch.query, engine.device)])
+        for owner, pair in zip(batch.owner, batch.pair, strict=True):
+            row, indices = batch.path(int(batch.query[pair]))
+            path = to_device(indices, engine.device)
             of_prompt = [
                 (layer.keys[row].index_select(1, path), layer.values[row].index_select(1, path))
                 for layer in states.layers

@@ -6,17 +6,23 @@ Letters: Q queries, P pairs of a query and a token, V vocabulary, D width.
 """
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
+from transformers import PretrainedConfig, PreTrainedModel
 
-from evaluation.errors import CompileError, ScoringError
-from evaluation.scoring.engine.gpu import Compiler, compiled
-from evaluation.scoring.engine.masks import declared
+from evaluation.errors import ScoringError
+from evaluation.scoring.engine.gpu import Compiler, compiled, to_device
+from evaluation.scoring.engine.packing import Ints
 
-CHUNK_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""Most logits at a time: 64 MB on CPU, for the cache's sake, and 1 GB on a GPU."""
+CHUNK_LOGITS = {"cpu": 1 << 22, "cuda": 1 << 28}
+"""Most logits at a time: 16 MB on CPU, for the cache's sake, and 1 GB on a GPU."""
+
+
+def declared(config: PretrainedConfig, key: str) -> Any:
+    """Return a key that the configuration's class declares: Llama accepts any other, and ignores it."""
+    return getattr(config, key, None) if hasattr(type(config), key) else None
 
 
 class Head:
@@ -38,10 +44,9 @@ class Head:
             declared(model.config, "logits_scaling") or 1.0
         )
         self._cap = declared(model.config, "final_logit_softcapping")
-        self._compiler, self._is_checked = compiler, False
-        most = max(1, CHUNK_LOGITS[weight.device.type] // len(weight))
-        self.rows = 1 << (most.bit_length() - 1)
-        """Queries of a chunk; only compiled chunks are padded to it."""
+        self._totals = compiled(_totals, compiler, is_dynamic=True) if compiler else _totals
+        self.rows = max(1, CHUNK_LOGITS[weight.device.type] // len(weight))
+        """Queries of a chunk."""
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return the logits (Q, V) of hidden states (Q, D) in float32."""
@@ -56,48 +61,28 @@ class Head:
         return logits if self._cap is None else logits.div_(self._cap).tanh_().mul_(self._cap)
 
     def score(
-        self, hidden: torch.Tensor, pair: torch.Tensor, target: torch.Tensor
+        self, hidden: torch.Tensor, pair: Ints, target: Ints
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the log-probability of each pair (P,), and whether its token is the likeliest.
 
         `pair`, ascending indices into the hidden states (Q, D), and `target` are on the host, so that
         nothing waits for a GPU to find the chunks' bounds.
         """
-        bounds = np.searchsorted(pair.numpy(), np.arange(0, len(hidden) + self.rows, self.rows))
-        pair, target = (part.to(hidden.device, non_blocking=True) for part in (pair, target))
+        firsts = range(0, len(hidden), self.rows)
+        bounds = np.searchsorted(pair, [*firsts, len(hidden)])
+        queries, targets = (to_device(part, hidden.device) for part in (pair, target))
         scored = []
-        for number, (begin, stop) in enumerate(pairwise(bounds)):
-            first = number * self.rows
-            chunk, query = hidden[first : first + self.rows], pair[begin:stop] - first
-            is_compiled = self._compiler is not None and 2 * len(chunk) > self.rows
-            if is_compiled:
-                chunk = torch.nn.functional.pad(chunk, (0, 0, 0, self.rows - len(chunk)))
-            logits = self.logits(chunk)
-            chosen = logits[query, target[begin:stop]]
-            total, likeliest = self._totals(logits) if is_compiled else _totals_in_place(logits)
-            scored.append((chosen - total[query], likeliest[query] == target[begin:stop]))
+        for first, (begin, stop) in zip(firsts, pairwise(bounds), strict=True):
+            logits = self.logits(hidden[first : first + self.rows])
+            query, token = queries[begin:stop] - first, targets[begin:stop]
+            total, likeliest = self._totals(logits)
+            scored.append((logits[query, token] - total[query], likeliest[query] == token))
             del logits  # before the next chunk's are computed
         logprob, is_greedy = map(torch.cat, zip(*scored, strict=True))
         return logprob, is_greedy
 
-    def _totals(self, logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Run `_all_totals` compiled; compare it once with the uncompiled one."""
-        assert self._compiler is not None
-        total, likeliest = compiled(_all_totals, self._compiler)(logits)
-        if not self._is_checked:
-            if not torch.allclose(total, _all_totals(logits)[0], rtol=1e-4, equal_nan=True):
-                raise CompileError("the compiled output layer gives other log-probabilities")
-            self._is_checked = True
-        return total, likeliest
 
-
-def _all_totals(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _totals(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the logarithm of the sum of exponentials, and the likeliest token, (Q,) each."""
     top, likeliest = logits.max(dim=-1)
-    return top + (logits - top[:, None]).exp().sum(dim=-1).log(), likeliest
-
-
-def _totals_in_place(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the same, and overwrite the logits, to need no second tensor of their size."""
-    top, likeliest = logits.max(dim=-1)
-    return top + logits.sub_(top[:, None]).exp_().sum(dim=-1).log_(), likeliest
+    return top + (logits - top[:, None]).exp_().sum(dim=-1).log_(), likeliest

@@ -4,119 +4,98 @@ The scores of a pass are fetched after the next has begun, so that a GPU works w
 are float64.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError
 from evaluation.metrics.positions import bin_starts
+from evaluation.scoring.engine.check import ensure_scorable
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.gpu import HostCopy
-from evaluation.scoring.engine.tries import Batch, Ints, PackedInputs, PackedRow, chain, key_of
-from evaluation.scoring.engine.window import BlockNats, Request, Score
+from evaluation.scoring.engine.gpu import fetch
+from evaluation.scoring.engine.packing import Batch, Ints, PackedRows, key_of
+from evaluation.scoring.window import Request
+
+Floats = NDArray[np.float64]
 
 
-class RowWork(NamedTuple):
-    """Rows, which are made when they are needed, and the name of each sequence for messages."""
+class Score(NamedTuple):
+    """Log-probability of a continuation in nats, and whether greedy decoding would produce it."""
 
-    lengths: Sequence[int]
-    row: Callable[[int], PackedRow]
-    name: Callable[[int], str]
-    is_text: bool = False
-    """Whether rows are blocks of text of equal length."""
-
-
-class Totals:
-    """Sums over each sequence: log-probability and tokens by bins of positions; whether all are greedy."""
-
-    def __init__(self, sequences: int, bins: Sequence[int] = (0,)) -> None:
-        self.bins = bins
-        self.logprob = np.zeros((sequences, len(bins)))
-        self.tokens = np.zeros((sequences, len(bins)), np.int64)
-        self.is_greedy = np.ones(sequences, np.bool_)
-
-    def run(self, engine: Engine, work: RowWork) -> None:
-        """Score all rows, the longest first."""
-        engine.ensure_checked(work.lengths, is_text=work.is_text)
-        begun: list[tuple[Batch, HostCopy]] = []
-        with engine.prepared():
-            for group in engine.groups(work.lengths, is_text=work.is_text):
-                batch = engine.collate([work.row(i) for i in group], is_text=work.is_text)
-                begun.append((batch, engine.launch(batch)))
-                if len(begun) > 1:
-                    self._add(work, *begun.pop(0))
-            for batch, pending in begun:
-                self._add(work, batch, pending)
-
-    def _add(self, work: RowWork, batch: Batch, pending: HostCopy) -> None:
-        logprob, is_greedy = (part.numpy() for part in pending.wait())
-        place = batch.owner, np.searchsorted(self.bins, batch.position, side="right") - 1
-        np.add.at(self.logprob, place, logprob)
-        np.add.at(self.tokens, place, 1)
-        np.logical_and.at(self.is_greedy, batch.owner, is_greedy)
-        # A masked token has weight 0, but 0 times NaN is NaN: one broken token breaks its whole row.
-        if len(broken := np.flatnonzero(~np.isfinite(logprob))):
-            raise NonFiniteError(
-                f"{work.name(int(batch.owner[broken[0]]))}, or what shares its row: the model returns NaN or "
-                "infinite values; its weights may be damaged, or too large for the dtype that it runs in "
-                "(try scoring.dtype: float32)"
-            )
+    logprob: float
+    is_greedy: bool
 
 
 def score_requests(engine: Engine, requests: Sequence[Request]) -> list[Score]:
     """Score requests that fit the context window; raise NonFiniteError, which names the first broken one."""
-    if not requests:
-        return []
     # Candidates of a question share its context, which may have many tokens.
     contexts = {id(request.context): request.context for request in requests}
     keys = {name: key_of(context) for name, context in contexts.items()}
-    inputs = (keys[id(each.context)] + key_of(each.continuation[:-1]) for each in requests)
-    packed = PackedInputs(inputs, [key_of(each.continuation) for each in requests], engine.capacity)
-    totals = Totals(len(requests))
-    totals.run(engine, RowWork(packed.lengths, packed.row, lambda index: requests[index].name))
-    sums = totals.logprob.sum(axis=1).tolist()
-    return [Score(*pair) for pair in zip(sums, totals.is_greedy.tolist(), strict=True)]
+    sequences = [
+        (keys[id(one.context)] + key_of(one.continuation[:-1]), key_of(one.continuation))
+        for one in requests
+    ]
+    logprobs, is_greedy = np.zeros(len(requests)), np.ones(len(requests), np.bool_)
+    rows = PackedRows(sequences, engine.capacity)
+    for batch, (logprob, greedy) in _scored(engine, rows, lambda n: requests[n].name):
+        np.add.at(logprobs, batch.owner, logprob)
+        np.logical_and.at(is_greedy, batch.owner, greedy > 0)
+    return [Score(*pair) for pair in zip(logprobs.tolist(), is_greedy.tolist(), strict=True)]
 
 
 def score_blocks(
     engine: Engine, tokens: torch.Tensor, document_starts: torch.Tensor | None = None
-) -> BlockNats:
-    """Return the nats of blocks of text (blocks, length), in total and by position, and counts of tokens.
+) -> tuple[Floats, Ints]:
+    """Return the nats of blocks of text (blocks, length) by `metrics.positions`' bins, and counts of tokens.
 
-    Every token but the first is predicted from all tokens before it in its block. With the flat positions
-    of `document_starts` only those of its document count, and a document's first token is not scored.
+    Both are (blocks, bins). Every token but the first is predicted from all tokens before it in its block.
+    With the flat positions of `document_starts` only those of its document count, and a document's first
+    token is not scored.
     """
     text = tokens.numpy().astype(np.int64)
-    blocks, length = text.shape
-    begins = np.arange(0, text.size, length)
+    begins = np.arange(0, text.size, text.shape[1])
     if document_starts is not None:
         begins = np.union1d(begins, document_starts.numpy())
-    parts = [part for part in np.split(text.ravel(), begins[1:]) if len(part) > 1]
-    block_of = (begins // length)[np.diff(begins, append=text.size) > 1]
-
-    def name(part: int) -> str:
-        return f"block {block_of[part]}"
-
-    if document_starts is None:
-        work = RowWork([length - 1] * len(parts), lambda n: _whole(parts[n], n), name, is_text=True)
-    else:
-        keys = [key_of(part) for part in parts]
-        packed = PackedInputs(
-            (key[:-4] for key in keys), [key[4:] for key in keys], engine.capacity
-        )
-        work = RowWork(packed.lengths, packed.row, name)
-    totals = Totals(len(parts), bin_starts(length))
-    nats = np.zeros((blocks, len(totals.bins)))
-    counts = np.zeros(nats.shape, np.int64)
-    if parts:
-        totals.run(engine, work)
-        np.add.at(nats, block_of, -totals.logprob)
-        np.add.at(counts, block_of, totals.tokens)
-    return BlockNats(nats.sum(axis=1), counts.sum(axis=1), nats, counts)
+    is_scored = np.diff(begins, append=text.size) > 1
+    block_of = (begins // text.shape[1])[is_scored]
+    parts = np.split(text.ravel(), begins[1:])
+    keys = [key_of(part) for part, is_one in zip(parts, is_scored, strict=True) if is_one]
+    rows = PackedRows([(key[:-4], key[4:]) for key in keys], engine.capacity)
+    bins = bin_starts(text.shape[1])
+    nats, counts = np.zeros((len(text), len(bins))), np.zeros((len(text), len(bins)), np.int64)
+    for batch, (logprob, _) in _scored(engine, rows, lambda n: f"block {block_of[n]}"):
+        place = block_of[batch.owner], np.searchsorted(bins, batch.position, side="right") - 1
+        np.add.at(nats, place, -logprob)
+        np.add.at(counts, place, 1)
+    return nats, counts
 
 
-def _whole(part: Ints, number: int) -> PackedRow:
-    """Return the row of a block of text."""
-    return chain(part[:-1], np.arange(len(part) - 1), part[1:], number)
+def _scored(
+    engine: Engine, rows: PackedRows, name: Callable[[int], str]
+) -> Iterator[tuple[Batch, Floats]]:
+    """Yield each batch with (2, P) log-probabilities, and 1 where a token is the likeliest."""
+    if not rows.lengths:
+        return
+    ensure_scorable(engine, rows)
+
+    def begun() -> Iterator[tuple[Batch, Callable[[], Floats]]]:
+        for batch in engine.batches(rows):
+            logprob, is_greedy = engine.score(batch)
+            yield batch, fetch(torch.stack([logprob.double(), is_greedy.double()]))
+
+    with engine.prepared():
+        ahead: Iterator[Any] = chain(begun(), [None])
+        for (batch, values), _ in pairwise(ahead):
+            scores = values()
+            # A masked token has weight 0, but 0 times NaN is NaN: one broken token breaks its whole row.
+            if len(broken := np.flatnonzero(~np.isfinite(scores[0]))):
+                raise NonFiniteError(
+                    f"{name(int(batch.owner[broken[0]]))}, or what shares its row: the model returns NaN "
+                    "or infinite values; its weights may be damaged, or too large for the dtype that it "
+                    "runs in (try scoring.dtype: float32)"
+                )
+            yield batch, scores
