@@ -56,7 +56,7 @@ def write_deltas(plan: StagePlan, step: int) -> ComparedStep:
     named = {(goal.tier, f"delta_{goal.decided_on.name}") for goal in plan.stage.objective}
     return ComparedStep(
         write_model(plan.step_folder(step) / DELTAS, StepDeltas, content),
-        [one for one in deltas if one.primary or (one.tier, one.metric) in named],
+        [delta for delta in deltas if delta.primary or (delta.tier, delta.metric) in named],
     )
 
 

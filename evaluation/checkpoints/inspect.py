@@ -50,8 +50,8 @@ def trained_context(checkpoint: Checkpoint) -> dict[str, Any]:
     rope = {"rope_theta": config.get("rope_theta")}
     rope |= given if isinstance(given, dict) else {}
     words = ", ".join(
-        f"{key} {one:,.12g}" if isinstance(one, int | float) else f"{key} {one}"
-        for key, one in sorted(rope.items())
-        if one not in (None, "default")
+        f"{key} {value:,.12g}" if isinstance(value, int | float) else f"{key} {value}"
+        for key, value in sorted(rope.items())
+        if value not in (None, "default")
     )
     return dict(zip(TRAINED, (checkpoint.sequence_length, words or None), strict=True))

@@ -49,9 +49,11 @@ class PromptRecipe(RowRecipe):
             raise SourceError(f"{self.key}.prompt writes nothing for this row")
         read = templates.expressions
         document = {name: read[f"document.{name}"](values) for name in self.task.document}
-        for name in {name for one in self.task.verifiers.values() for name in one.NEEDS}:
+        for name in {name for verifier in self.task.verifiers.values() for name in verifier.NEEDS}:
             parts = document[name] if isinstance(document[name], list | tuple) else [document[name]]
-            if not any(one.strip() if isinstance(one, str) else one is not None for one in parts):
+            if not any(
+                part.strip() if isinstance(part, str) else part is not None for part in parts
+            ):
                 raise SourceError(f"{self.key}.document.{name} is empty; correct it, or the data")
         try:
             json.dumps(document, allow_nan=False)

@@ -45,9 +45,11 @@ def write_logs(plan: StagePlan, output: Path, steps: Sequence[int] | None = None
                 before = {}
                 if name != "bridge" and item in credits_of(plan.bridge_folder, tier):
                     answers = samples_of(plan, plan.bridge_folder, tier, item)
-                    before = {(one.id, one.number): one for one in answers}
+                    before = {(answer.id, answer.number): answer for answer in answers}
                 answers = samples_of(plan, folder, tier, item)
-                samples = [_sample(one, before.get((one.id, one.number))) for one in answers]
+                samples = [
+                    _sample(answer, before.get((answer.id, answer.number))) for answer in answers
+                ]
                 log = _log(f"{plan.name}/{name}", folder, tier, item, samples)
                 write_text(path, json.dumps(log))
                 yield path

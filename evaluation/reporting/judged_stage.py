@@ -52,7 +52,7 @@ class JudgedStage:
         """The verdicts on the chosen step: the stage's, corrected for the choice among steps, or its own."""
         stage = self.recommendation.verdicts if self.recommendation else ()
         verdicts = [*stage, *self.deltas.values()]
-        return next((one.objectives for one in verdicts if one.step == self.chosen), ())
+        return next((judged.objectives for judged in verdicts if judged.step == self.chosen), ())
 
     @property
     def rows(self) -> pd.DataFrame:

@@ -95,15 +95,15 @@ def report_run(plans: Plans, jobs: Mapping[str, Sequence[str]] = MappingProxyTyp
     stages = {name: judged_stage(plan, plans, jobs.get(name, ())) for name, plan in plans.items()}
     write_text(Path(config.results) / PAGE, front_page(stages, _on_runs(compared)))
     write_text(Path(config.results) / OVERVIEW, overview(stages))
-    return [f"runs.{one.run_b}: {one.error}" for one in compared if one.error]
+    return [f"runs.{run.run_b}: {run.error}" for run in compared if run.error]
 
 
 def _on_runs(found: Sequence[RunComparison]) -> list[str]:
     """Return which of the configured runs is better in each stage, and since when, in sentences."""
-    return [f"{one.run_b} is not compared: {one.error}" for one in found if one.error] + [
-        f"This run (A) and {one.run_b} (B), {stage.title}: {lead['sentence']}"
-        for one in found
-        for stage in one.stages
+    return [f"{run.run_b} is not compared: {run.error}" for run in found if run.error] + [
+        f"This run (A) and {run.run_b} (B), {stage.title}: {lead['sentence']}"
+        for run in found
+        for stage in run.stages
         for lead in stage.leads
         if lead["item"] == OVERALL
         and lead["metric"].removeprefix("delta_") == TIERS[lead["tier"]].headline

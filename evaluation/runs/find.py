@@ -71,7 +71,9 @@ def this_run(plans: Mapping[str, StagePlan]) -> Run:
 
 def _run(name: str, path: Path, folders: Mapping[str, list[Path]]) -> Run:
     stages = {
-        stage: tuple(RunCheckpoint(step=step_of_results(one), folder=one) for one in of_stage)
+        stage: tuple(
+            RunCheckpoint(step=step_of_results(folder), folder=folder) for folder in of_stage
+        )
         for stage, of_stage in folders.items()
         if of_stage
     }

@@ -11,7 +11,7 @@ import pytest
 from evaluation.bridge.deltas import compare
 from evaluation.errors import ConfigError
 from evaluation.files import write_json
-from evaluation.reporting.tables.side_by_side import checkpoint_columns
+from evaluation.reporting.tables.side_by_side import side_by_side
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.settings.groups import group_weights
@@ -149,6 +149,6 @@ def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
         assert set(judged["items"]) == set(items)
     advice = read(plan.results / "recommendation.json")
     assert (advice["verdict"], advice["headline"]["group"]) == ("met", "core")
-    cells = checkpoint_columns({"step 20": plan.step_folder(20)})[0]["step 20"]
+    shown, _ = side_by_side({"step 20": plan.step_folder(20)})
     names = [f"{name} (group)" for name in ("core", "known", "choices")]
-    assert [key[1] for key in cells if key[0] == "tier3"] == ["overall", *names, *TASKS]
+    assert [row["item"] for row in shown if row["tier"] == "tier3"] == ["overall", *names, *TASKS]

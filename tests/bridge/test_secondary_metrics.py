@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.reporting.tables.side_by_side import checkpoint_columns
+from evaluation.reporting.tables.side_by_side import side_by_side
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
 
@@ -63,6 +63,6 @@ def test_each_headline_has_a_mean_of_its_own(tmp_path: Path) -> None:
     assert decided == [(ACC, ["quiz"], "met"), (BITS, math, "met"), (GREEDY, math, "met")]
     assert plan.stage.objective[1].metric == "gold_bits_per_byte"
     bits = "gold_bits_per_byte"
-    cells = checkpoint_columns({"20": plan.step_folder(20)})[0]["20"]
-    shown = [key[1:] for key in cells]
+    table, _ = side_by_side({"20": plan.step_folder(20)})
+    shown = [(row["item"], row["metric"]) for row in table]
     assert shown == [("overall", "acc"), ("quiz", "acc"), ("sums", bits), ("code", bits)]

@@ -36,8 +36,11 @@ def score_requests(engine: Engine, requests: Sequence[Request]) -> list[Score]:
     contexts = {id(request.context): request.context for request in requests}
     keys = {name: key_of(context) for name, context in contexts.items()}
     sequences = [
-        (keys[id(one.context)] + key_of(one.continuation[:-1]), key_of(one.continuation))
-        for one in requests
+        (
+            keys[id(request.context)] + key_of(request.continuation[:-1]),
+            key_of(request.continuation),
+        )
+        for request in requests
     ]
     logprobs, is_greedy = np.zeros(len(requests)), np.ones(len(requests), np.bool_)
     rows = PackedRows(sequences, engine.capacity)
