@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from evaluation.scoring.answers import AnswerKey, GenerationRequest
+from evaluation.scoring.answers import GenerationRequest
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import generate
 
@@ -25,13 +25,14 @@ def new_prompts(vocabulary: int, count: int, seed: int) -> list[Prompt]:
 
 def engine(model: PreTrainedModel, prompts: Sequence[Prompt], longest: int) -> list[list[int]]:
     """Return completions of `longest` tokens each."""
-    requests = [
-        GenerationRequest(str(place), prompt, longest) for place, prompt in enumerate(prompts)
-    ]
+    requests = {
+        place: GenerationRequest(str(place), prompt, longest)
+        for place, prompt in enumerate(prompts)
+    }
     scored = Engine(model, row_tokens=4096, device=model.device.type)
     found = generate(scored, requests, vocabulary=model.config.vocab_size, batch=ROWS)
     answers = {key: answer for part in found for key, answer in part.items()}
-    return [list(answers[AnswerKey(place, 0)].tokens) for place in range(len(prompts))]
+    return [list(answers[place].tokens) for place in range(len(prompts))]
 
 
 @torch.inference_mode()

@@ -1,13 +1,10 @@
 """Define requests for generated answers, the answers, and the rules that end them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Any, Literal
 
 from evaluation.settings.generation import Sampling
-
-if TYPE_CHECKING:  # verifying seldom needs them
-    from evaluation.tokenizers.base import LoadedTokenizer
 
 GREEDY = Sampling()
 
@@ -17,13 +14,6 @@ _SLACK = 8  # first characters that may be wrong if decoding begins in the middl
 
 BEFORE = 16
 """Tokens before an answer, or its end, with which it is decoded: enough for any one character."""
-
-
-class AnswerKey(NamedTuple):
-    """Identifies an answer: the index of its request, and the index of its sample."""
-
-    request: int
-    sample: int
 
 
 @dataclass(frozen=True)
@@ -58,36 +48,33 @@ class Stopping:
         return Answer(text, raw, tuple(tokens), "stop_string")
 
 
-def _no_text(prompt: Sequence[int], ids: Sequence[int]) -> str:
-    """Decode nothing."""
-    return ""
-
-
-LENGTH_ONLY = Stopping(frozenset(), (), _no_text)
+LENGTH_ONLY = Stopping(frozenset(), (), lambda prompt, ids: "")
 """Ends answers at their largest length only, and decodes nothing; for token ids without a tokenizer."""
 
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """A prompt, the indices of its requested samples, and their length limit; greedy by default.
+    """A prompt, the length limit of its answer, and which of its samples that is; greedy by default.
 
     Sample 3 is the same whether or not samples 0 to 2 are also requested. `sampling.n` is not read.
-    Requests that are answered together may have different rules for ending an answer.
     """
 
     id: str
     tokens: tuple[int, ...]
     max_new_tokens: int
-    samples: tuple[int, ...] = (0,)
+    sample: int = 0
     sampling: Sampling = GREEDY
     stopping: Stopping = LENGTH_ONLY
 
 
-def stopping_with(
-    tokenizer: "LoadedTokenizer", eos: Iterable[int], strings: Iterable[str]
-) -> Stopping:
-    """Return rules that end an answer at an id of `eos` or a complete string of `strings`."""
-    return Stopping(frozenset(eos), tuple(strings), tokenizer.decode_answer)
+Requests = Mapping[Any, GenerationRequest]
+"""Requests by any keys."""
+
+Answers = dict[Any, Answer]
+"""Answers by the keys of their requests."""
+
+AnswersAbout = tuple[Answers, Mapping[str, str]]
+"""Answers, and what the summary of their rows says besides their cost."""
 
 
 class StopSearch:

@@ -2,14 +2,14 @@
 
 A completion is stored whole, with the text after its stop string, so that it can be cut again at other
 stop strings. It is generated again only if it ended at a string that is no longer a stop string. The
-prompts of all probes and tasks are answered in one queue: a batch empties at its end, when the longest
-answers are still being written.
+prompts of all probes and tasks are answered together, those of equal sampling in one queue: a batch
+empties at its end, when the longest answers are still being written.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,20 +18,16 @@ from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.scoring.answers import (
     GREEDY,
     Answer,
-    AnswerKey,
+    AnswersAbout,
     GenerationRequest,
+    Requests,
+    Stopping,
     cut_again,
-    stopping_with,
 )
-from evaluation.scoring.loop import Part, Planned, ScoredItem, Scorer, Wanted
+from evaluation.scoring.loop import Part, Planned, ScoredItem, Wanted
 from evaluation.scoring.session import Job
-from evaluation.scoring.stored_completions import (
-    COMPLETIONS,
-    STOP,
-    prompt_key,
-    sample_key,
-)
-from evaluation.scoring.vllm.engine import Vllm
+from evaluation.scoring.stored_completions import COMPLETIONS, STOP, prompt_key, sample_key
+from evaluation.scoring.vllm.engine import vllm_answers
 from evaluation.settings.generation import Sampling
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
@@ -39,25 +35,35 @@ from evaluation.store import Rows
 
 log = logging.getLogger(__name__)
 
-Answers = dict[AnswerKey, Answer]
 
+class Samples:
+    """An item's samples by key, those of prompts with equal tokens once, and how they are completed."""
 
-class Prompts(NamedTuple):
-    """An item's prompts, those of equal tokens once, and how they are completed."""
-
-    by_key: dict[str, Prompt]
-    sampling: Sampling
-    eos: list[int]
-    stops: tuple[str, ...]
+    def __init__(
+        self,
+        job: Job,
+        prompts: Sequence[Prompt],
+        sampling: Sampling,
+        eos: Sequence[int],
+        stops: Sequence[str],
+    ) -> None:
+        keyed = {prompt_key(prompt): prompt for prompt in prompts}
+        self.by_key = {
+            sample_key(key, number): (prompt, number)
+            for key, prompt in keyed.items()
+            for number in range(sampling.n)
+        }
+        self.sampling, self.stops = sampling, tuple(stops)
+        self.eos = sorted({*eos, *job.checkpoint.end_tokens})
+        """Ids that end an answer: of the tokenizer and of the checkpoint's configuration."""
 
     def requests(self, job: Job, keys: Sequence[str]) -> Iterator[GenerationRequest]:
-        """Yield requests for some samples."""
-        stopping = stopping_with(stage_tokenizer(job.plan), self.eos, self.stops)
-        for key, samples in groupby(keys, lambda key: key.rpartition("-")[0]):
-            prompt = self.by_key[key]
-            numbers = tuple(int(sample.rpartition("-")[2]) for sample in samples)
+        """Yield the requests for some samples."""
+        decode = stage_tokenizer(job.plan).decode_answer
+        stopping = Stopping(frozenset(self.eos), self.stops, decode)
+        for prompt, sample in map(self.by_key.__getitem__, keys):
             yield GenerationRequest(
-                key, prompt.tokens, prompt.max_new_tokens, numbers, self.sampling, stopping
+                prompt.id, prompt.tokens, prompt.max_new_tokens, sample, self.sampling, stopping
             )
 
 
@@ -68,8 +74,8 @@ def plan_probes(job: Job, probes: Mapping[str, PromptCache]) -> Planned:
     items = []
     for chat in meta["chats"]:
         prompts = [prompt for prompt in cache.prompts if prompt.id in set(chat["probes"])]
-        data = _prompts(job, prompts, GREEDY, chat["eos_token_ids"], chat["stop"])
-        items.append(_item(job, "probes", _key(job, "tier4", data, {}), data, answer_all))
+        samples = Samples(job, prompts, GREEDY, chat["eos_token_ids"], chat["stop"])
+        items.append(_item(job, "probes", TIERS["tier4"].scoring, samples, {}))
     entry = {
         "chats": [
             {**chat, "answers": item.rows.prefix}
@@ -101,9 +107,8 @@ def _task(
     task = settled_task(job.plan.suite.generation_tasks[name], meta)
     engine = job.plan.config.generation.decoding
     stops = (*task.stop, *meta["end_strings"])
-    data = _prompts(job, cache.prompts, task.sampling, meta["eos_token_ids"], stops)
-    key = _key(job, "tier5", data, engine)
-    item = _item(job, name, key, data, answer_all_by_vllm if engine else answer_all)
+    samples = Samples(job, cache.prompts, task.sampling, meta["eos_token_ids"], stops)
+    item = _item(job, name, TIERS["tier5"].scoring, samples, engine)
 
     def entry() -> dict[str, Any]:
         other: dict[str, Any] | None = None
@@ -128,96 +133,81 @@ def _task(
     return item, entry
 
 
-def _prompts(
-    job: Job,
-    prompts: Sequence[Prompt],
-    sampling: Sampling,
-    eos: Sequence[int],
-    stops: Sequence[str],
-) -> Prompts:
-    """Return prompts; an answer ends at the ids of the tokenizer and of the checkpoint's configuration."""
-    by_key = {prompt_key(prompt): prompt for prompt in prompts}
-    return Prompts(by_key, sampling, sorted({*eos, *job.checkpoint.end_tokens}), tuple(stops))
-
-
-def _item(job: Job, name: str, key: Mapping[str, Any], data: Prompts, score: Scorer) -> ScoredItem:
-    def is_complete(row: Mapping[str, Any]) -> bool:
-        return cut_again(row["text"], row["stop_reason"], data.stops) is not None
-
-    rows = Rows(job.store, f"completions-{name}", key, is_complete)
-    keys = [sample_key(key, n) for key in data.by_key for n in range(data.sampling.n)]
-    return ScoredItem(name, rows, keys, score, data)
-
-
-def _key(job: Job, tier: str, data: Prompts, engine: Mapping[str, str]) -> dict[str, Any]:
+def _item(
+    job: Job, name: str, protocol: Any, samples: Samples, engine: Mapping[str, str]
+) -> ScoredItem:
     # Completions of some tokenizers depend on their prompts.
     read = {} if job.tokenizer["decodes_anywhere"] else {"text": "after the prompt"}
-    return job.key(
+    key = job.key(
         {
-            "protocol": TIERS[tier].scoring,
+            "protocol": protocol,
             "tokenizer": job.tokenizer["fingerprint"],
-            "sampling": data.sampling.model_dump(exclude={"n"}),
-            "eos_token_ids": data.eos,
+            "sampling": samples.sampling.model_dump(exclude={"n"}),
+            "eos_token_ids": samples.eos,
             **read,
             **engine,
         }
     )
 
+    def is_complete(row: Mapping[str, Any]) -> bool:
+        return cut_again(row["text"], row["stop_reason"], samples.stops) is not None
+
+    rows = Rows(job.store, f"completions-{name}", key, is_complete)
+    score = answer_all_by_vllm if engine else answer_all
+    return ScoredItem(name, rows, [*samples.by_key], score, samples)
+
 
 def answer_all(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
     """Complete all prompts with the built-in engine."""
-    return _answered(job, wanted, job.backend.answers, dict)
+
+    def answers(requests: Requests, vocabulary: int) -> Iterator[AnswersAbout]:
+        return ((part, {}) for part in job.backend.answers(requests, vocabulary=vocabulary))
+
+    return _answered(job, wanted, answers)
 
 
 def answer_all_by_vllm(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
     """Complete all prompts with vLLM."""
-    vllm = Vllm(job)
     job.backend.unload()
-    return _answered(job, wanted, vllm.answers, lambda: {"vllm": vllm.version})
+    return _answered(job, wanted, partial(vllm_answers, job))
 
 
 def _answered(
-    job: Job,
-    wanted: Wanted,
-    answers: Callable[..., Iterator[Answers]],
-    about: Callable[[], Mapping[str, Any]],
+    job: Job, wanted: Wanted, answers: Callable[[Requests, int], Iterator[AnswersAbout]]
 ) -> Iterator[list[Part]]:
-    asked = [
-        (item, request)
+    requests: dict[tuple[ScoredItem, str], GenerationRequest] = {
+        (item, key): request
         for item, keys in wanted.items()
-        for request in item.data.requests(job, keys)
-    ]
-    requests = [request for _, request in asked]
+        for key, request in zip(keys, item.data.requests(job, keys), strict=True)
+    }
     names = ", ".join(item.name for item in wanted)
-    log.info("%d prompts in one queue: %s", len(requests), names)
+    log.info("%d completions of %s", len(requests), names)
     with job.naming(names):
-        parts = answers(requests, vocabulary=stage_tokenizer(job.plan).rows)
+        parts = answers(requests, stage_tokenizer(job.plan).rows)
         yield []
-        for part in parts:
-            by_item: dict[ScoredItem, Answers] = {}
-            for key, answer in part.items():
-                by_item.setdefault(asked[key.request][0], {})[key] = answer
+        for part, about in parts:
             yield [
-                Part(item, *completion_table(requests, its), {STOP: item.data.stops, **about()})
-                for item, its in by_item.items()
+                Part(item, *_table(its, requests), {STOP: item.data.stops, **about})
+                for item in wanted
+                if (its := {key: answer for key, answer in part.items() if key[0] is item})
             ]
 
 
-def completion_table(
-    requests: Sequence[GenerationRequest], answers: Answers
+def _table(
+    answers: Mapping[tuple[ScoredItem, str], Answer], requests: Requests
 ) -> tuple[pa.Table, int]:
     """Return a table of COMPLETIONS for answers, and the number of tokens read once and written."""
     rows = [
         {
-            "key": sample_key(requests[key.request].id, key.sample),
+            "key": key[1],
             "text": answer.raw,
             "stop_reason": answer.stop_reason,
-            "prompt_tokens": len(requests[key.request].tokens),
+            "prompt_tokens": len(requests[key].tokens),
             "completion_tokens": len(answer.tokens),
             "tokens": list(answer.tokens),
         }
         for key, answer in answers.items()
     ]
-    read = {key.request: len(requests[key.request].tokens) for key in answers}
-    tokens = sum(read.values()) + sum(len(answer.tokens) for answer in answers.values())
+    prompts = {requests[key].tokens for key in answers}
+    tokens = sum(map(len, prompts)) + sum(len(answer.tokens) for answer in answers.values())
     return pa.Table.from_pylist(rows, schema=COMPLETIONS), tokens

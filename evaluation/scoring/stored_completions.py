@@ -10,7 +10,7 @@ import pyarrow as pa
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint
 from evaluation.prefill.caches import Prompt
-from evaluation.scoring.answers import Stopping, StopSearch, cut_again, stopping_with
+from evaluation.scoring.answers import Stopping, StopSearch, cut_again
 from evaluation.settings.plan import StagePlan
 from evaluation.store import ScoreStore
 
@@ -69,7 +69,7 @@ def counted_completions(
         from evaluation.tokenizers.loading import load_tokenizer
 
         tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
-        return stopping_with(tokenizer, (), stops)
+        return Stopping(frozenset(), tuple(stops), tokenizer.decode_answer)
 
     def read(row: Mapping[str, Any], summary: Mapping[str, Any]) -> StoredCompletion | None:
         cut = cut_again(row["text"], row["stop_reason"], stops)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.answers import GenerationRequest, Stopping
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import generate
 from evaluation.scoring.engine.rows import score_blocks, score_requests
@@ -26,16 +26,16 @@ def test_answers_are_the_likeliest_tokens(
     shared = ids(random, 140)
     prompts = [[*shared, *ids(random, n)] for n in (1, 5, 20)] + [ids(random, 3)]
     stopping = Stopping(frozenset(), (), lambda _, tokens: " ".join(map(str, tokens)))
-    requests = [
-        GenerationRequest(str(i), tuple(p), 24, stopping=stopping) for i, p in enumerate(prompts)
-    ]
+    requests = {
+        i: GenerationRequest(str(i), tuple(p), 24, stopping=stopping) for i, p in enumerate(prompts)
+    }
     scored = Engine(model, row_tokens=512, device=device)
     parts = generate(scored, requests, vocabulary=VOCABULARY, batch=3)
     answers = {key: answer for part in parts for key, answer in part.items()}
     # Logits have a spread of 1, and bfloat16 keeps two digits of what makes them.
     noise = 1e-3 if dtype == torch.float32 else 0.15
     for place, prompt in enumerate(prompts):
-        said = answers[AnswerKey(place, 0)].tokens
+        said = answers[place].tokens
         assert len(said) == 24
         with torch.inference_mode():
             logits = wide(input_ids=torch.tensor([[*prompt, *said]])).logits[0]

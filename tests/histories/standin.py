@@ -26,7 +26,7 @@ import mmap
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -206,34 +206,33 @@ class StandIn:
         first = np.eye(1, len(bin_starts(length)), dtype=int)  # all in the first bin
         return nats[:, None] * first, scored[:, None] * first
 
-    def answers(self, requests: Sequence[Any], *, vocabulary: int) -> Any:
-        from evaluation.scoring.answers import AnswerKey
+    def answers(self, requests: Mapping[Any, Any], *, vocabulary: int) -> Any:
         from evaluation.scoring.completions import GREEDY
 
         counted: list[Any] = []
-        for index, one in enumerate(requests):
+        rules = {id(one.stopping): one.stopping for one in requests.values()}
+        # Another tokenizer reads other answers.
+        texts = {key: rule.decode([], list(range(vocabulary))) for key, rule in rules.items()}
+        for key, one in requests.items():
             # All probes are asked with the same sampling, which is no task's.
             tier = "tier4" if one.sampling is GREEDY else "tier5"
-            # Another tokenizer reads other answers.
-            read_as = one.stopping.decode([], list(range(vocabulary)))
+            answer, read_as = self._answer(one, tier), texts[id(one.stopping)]
             item = [list(one.tokens), one.max_new_tokens, sorted(one.stopping.strings), read_as]
-            for sample in one.samples:
-                answer = self._answer(one, tier, sample)
-                if tier == "tier5":  # with other stops it may go on, which makes it another
-                    about = one.sampling.model_dump(exclude={"n"})
-                    item = [*item[:2], sample, about, answer.raw, read_as]
-                if item not in counted:  # one prompt may stand in several rows
-                    self._count(tier, one.id, [item])
-                counted.append(item)
-                yield {AnswerKey(index, sample): answer}
+            if tier == "tier5":  # with other stops it may go on, which makes it another
+                about = one.sampling.model_dump(exclude={"n"})
+                item = [*item[:2], one.sample, about, answer.raw, read_as]
+            if item not in counted:  # one prompt may stand in several rows
+                self._count(tier, one.id, [item])
+            counted.append(item)
+            yield {key: answer}
 
-    def _answer(self, request: Any, tier: str, sample: int) -> Any:
+    def _answer(self, request: Any, tier: str) -> Any:
         """Greedy ones depend on the prompt alone, samples on index and settings too."""
         from evaluation.scoring.answers import StopSearch
 
         asked: list[Any] = [list(request.tokens)]
         if request.sampling is not None and request.sampling.temperature:
-            asked += [sample, request.sampling.model_dump(exclude={"n"})]
+            asked += [request.sample, request.sampling.model_dump(exclude={"n"})]
         search, tokens = StopSearch(request.stopping, request.tokens), list[int]()
         while len(tokens) < request.max_new_tokens:
             place = len(tokens)

@@ -7,7 +7,7 @@ import torch
 from transformers import PreTrainedModel
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.answers import AnswerKey, GenerationRequest
+from evaluation.scoring.answers import Answers, GenerationRequest
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.window import Request
 from evaluation.settings.computing import Scoring
@@ -32,8 +32,8 @@ def backend_of(model: PreTrainedModel) -> EngineBackend:
     return backend
 
 
-def answers(model: PreTrainedModel, *requests: GenerationRequest) -> dict[AnswerKey, object]:
-    parts = backend_of(model).answers(requests, vocabulary=VOCABULARY)
+def answers(model: PreTrainedModel, *requests: GenerationRequest) -> Answers:
+    parts = backend_of(model).answers(dict(enumerate(requests)), vocabulary=VOCABULARY)
     return {key: answer for part in parts for key, answer in part.items()}
 
 
@@ -52,7 +52,7 @@ def test_greedy_answers_are_those_of_the_class(name: str) -> None:
     model = built(name, **CLASSES[name])
     found = answers(model, *(GenerationRequest(str(p), p, 10) for p in PROMPTS))
     for index, prompt in enumerate(PROMPTS):
-        assert list(found[AnswerKey(index, 0)].tokens) == greedy(model, prompt, 10)
+        assert list(found[index].tokens) == greedy(model, prompt, 10)
 
 
 @pytest.mark.parametrize("name", ["MambaForCausalLM", "RobertaForCausalLM"])
@@ -68,9 +68,10 @@ def test_a_cache_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None
     assert answers(model, request)
     backend = backend_of(model)
     backend.engine.windows = {"": None}
-    assert [*backend.answers([GenerationRequest("b", PROMPTS[0], 3)], vocabulary=VOCABULARY)]
+    short = GenerationRequest("b", PROMPTS[0], 3)
+    assert [*backend.answers({0: short}, vocabulary=VOCABULARY)]
     with pytest.raises(ScoringError, match="MistralForCausalLM cannot be decoded: its own"):
-        backend.answers([request], vocabulary=VOCABULARY)
+        backend.answers({0: request}, vocabulary=VOCABULARY)
     monkeypatch.setattr("evaluation.scoring.engine.slots.Slots.put", lambda *_: None)
     with pytest.raises(ScoringError, match="cannot be decoded"):
         answers(tiny.model("llama"), GenerationRequest("a", PROMPTS[0], 10))

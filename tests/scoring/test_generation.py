@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from evaluation.errors import NonFiniteError
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.answers import Answer, GenerationRequest, Stopping
 from evaluation.scoring.engine import generate as decoding
 from evaluation.scoring.engine import slots
 from evaluation.scoring.engine.forward import Engine
@@ -54,9 +54,7 @@ def plain(model: PreTrainedModel, ask: GenerationRequest, stopping: Stopping) ->
 def run(
     model: PreTrainedModel, given: list[GenerationRequest], stopping: Stopping = FREE, *, batch: int
 ) -> list[Answer]:
-    answers = tiny.answers(model, given, stopping, batch=batch)
-    assert len(answers) == len(given)
-    return [answers[AnswerKey(index, 0)] for index in range(len(given))]
+    return tiny.answers(model, given, stopping, batch=batch)
 
 
 def test_all_stop_reasons_occur_and_agree_with_the_plain_way() -> None:
@@ -88,7 +86,7 @@ def tokens_read(seen: list[tuple[int, int]]) -> int:
     return sum(rows * length for rows, length in seen if length > 1)
 
 
-def few_shot(count: int, *, shared: int, **settings: object) -> list[GenerationRequest]:
+def few_shot(count: int, *, shared: int) -> list[GenerationRequest]:
     """Prompts that have the same number of tokens behind those that they share."""
     draw = random.Random(3)
     stem = tuple(draw.randrange(tiny.VOCABULARY) for _ in range(shared))
@@ -97,7 +95,6 @@ def few_shot(count: int, *, shared: int, **settings: object) -> list[GenerationR
             f"shot-{index}",
             stem + tuple(draw.randrange(tiny.VOCABULARY) for _ in range(5)),
             draw.randint(1, 9),
-            **settings,
         )
         for index in range(count)
     ]
@@ -118,17 +115,19 @@ def test_batches_answer_as_single_prompts_do(name: str) -> None:
 
 def test_a_prompt_is_read_once_for_all_its_samples() -> None:
     model = tiny.model("llama")
-    given = few_shot(3, shared=40, samples=tuple(range(7)), sampling=Sampling(temperature=1, n=7))
+    given = few_shot(3, shared=40)
+    sampling = Sampling(temperature=1, n=7)
+    samples = [replace(ask, sample=n, sampling=sampling) for ask in given for n in range(7)]
     for batch in (2, 64):
         with passes(model) as seen:
-            tiny.answers(model, given, FREE, batch=batch)
+            run(model, samples, batch=batch)
         assert tokens_read(seen) == sum(len(ask.tokens) for ask in given) - 2 * 40
 
 
 def test_parts_come_while_others_are_still_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "PART_SECONDS", 0)
     model = tiny.model("llama")
-    asked, sizes = [replace(one, stopping=FREE) for one in asks(40)], []
+    asked, sizes = dict(enumerate(asks(40))), []
     engine = Engine(model, row_tokens=64, device="cpu")
     for part in generate(engine, asked, vocabulary=tiny.VOCABULARY, batch=8):
         assert model.config._attn_implementation == "sdpa"
@@ -188,11 +187,11 @@ def test_a_single_answer_at_once_is_read_in_smaller_passes() -> None:
         for kind in kinds:
             raise kind
 
-    asked = [replace(one, stopping=FREE) for one in given]
+    asked = {index: replace(one, stopping=FREE) for index, one in enumerate(given)}
     with model.base_model.register_forward_pre_hook(fail):
         parts = [*generate(engine, asked, vocabulary=tiny.VOCABULARY, batch=1)]
     found = {key: answer for part in parts for key, answer in part.items()}
-    assert [found[key] for key in sorted(found)] == expected
+    assert [found[key] for key in asked] == expected
     assert engine.row_tokens == 256
 
 

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
-from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.answers import GenerationRequest, Stopping
 from tests.scoring import tiny
 
 PROMPTS = int(os.environ.get("EVAL_GENERATION_PROMPTS", "4"))
@@ -60,4 +60,4 @@ def test_greedy_answers_are_those_of_transformers(model, tokenizer, prompts) -> 
                 pad_token_id=eos,
             )[0, len(tokens) :].tolist()
         expected = ids[: ids.index(eos)] if eos in ids else ids
-        assert list(answers[AnswerKey(index, 0)].tokens) == expected, f"prompt {index}"
+        assert list(answers[index].tokens) == expected, f"prompt {index}"

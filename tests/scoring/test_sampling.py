@@ -15,7 +15,7 @@ from transformers.generation.logits_process import (
     TopPLogitsWarper,
 )
 
-from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.answers import GenerationRequest, Stopping
 from evaluation.scoring.engine.sampling import choose, draw, filtered, stream_of
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
@@ -73,7 +73,7 @@ def test_tokens_are_drawn_as_often_as_they_should_be(settings: Sampling) -> None
     logits, count = 1.5 * torch.randn(1, 41), 10_000
     expected = by_transformers(logits, settings)[0].double()
     asked = GenerationRequest("a", (1, 2), 4, sampling=settings)
-    streams = [stream_of(asked, sample) for sample in range(count)]
+    streams = [stream_of(replace(asked, sample=number)) for number in range(count)]
     for _ in range(3):
         seen = Counter(choose(logits.expand(count, -1), settings, streams).tolist())
         observed = torch.tensor([float(seen[i]) for i in range(41)], dtype=torch.float64)
@@ -89,15 +89,15 @@ def test_tokens_are_drawn_as_often_as_they_should_be(settings: Sampling) -> None
 def test_streams_differ_in_everything_they_depend_on() -> None:
     base = GenerationRequest("a", (1, 2, 3), 9, sampling=Sampling(temperature=1))
     others = [
-        (base, 1),
-        (replace(base, tokens=(1, 2, 4)), 0),
-        (replace(base, sampling=Sampling(temperature=1, seed=1)), 0),
-        (replace(base, sampling=Sampling(temperature=0.5)), 0),
+        replace(base, sample=1),
+        replace(base, tokens=(1, 2, 4)),
+        replace(base, sampling=Sampling(temperature=1, seed=1)),
+        replace(base, sampling=Sampling(temperature=0.5)),
     ]
-    first = stream_of(base, 0).random()
-    assert all(stream_of(*other).random() != first for other in others)
-    named = GenerationRequest("b", (1, 2, 3), 5, (0, 5), Sampling(temperature=1, n=8))
-    assert stream_of(named, 0).random() == first  # neither name, length nor n is in it
+    first = stream_of(base).random()
+    assert all(stream_of(other).random() != first for other in others)
+    named = GenerationRequest("b", (1, 2, 3), 5, sampling=Sampling(temperature=1, n=8))
+    assert stream_of(named).random() == first  # neither name, length nor n is in it
     assert first == 0.9119601643475583  # stored samples were drawn by it
 
 
@@ -107,22 +107,18 @@ def test_a_sample_depends_on_nothing_beside_it(name: str) -> None:
     model = tiny.model(name)
     stopping = Stopping(frozenset({5}), ("ab",), decode_after)
     settings = [Sampling(temperature=1.0, n=4), Sampling(temperature=0.8, top_p=0.9, seed=3, n=4)]
-    mixed = [
-        replace(ask, samples=(0, 1, 2, 3), sampling=settings[index % 2])
-        for index, ask in enumerate(asks(6, longest=45))
+    prompts = [
+        replace(ask, sampling=settings[index % 2]) for index, ask in enumerate(asks(6, longest=45))
     ]
-    greedy = asks(9)[6:]
-    expected = tiny.answers(model, mixed + greedy, stopping, batch=3)
+    samples = [replace(ask, sample=number) for ask in prompts for number in range(4)]
+    expected = tiny.answers(model, samples + asks(9)[6:], stopping, batch=3)
     for batch in (1, 16):
-        assert tiny.answers(model, mixed + greedy, stopping, batch=batch) == expected
+        assert tiny.answers(model, samples + asks(9)[6:], stopping, batch=batch) == expected
     several = 0
-    for index, ask in enumerate(mixed):
-        more = replace(ask, id="other", samples=tuple(range(16)))
-        found = tiny.answers(model, [more], stopping, batch=5)
-        several += len({answer.tokens for answer in found.values()}) > 1
-        for sample in range(4):
-            assert found[AnswerKey(0, sample)] == expected[AnswerKey(index, sample)]
+    for index, ask in enumerate(prompts):
+        more = [replace(ask, id="other", sample=number) for number in range(16)]
+        found = tiny.answers(model, more, stopping, batch=5)
+        several += len({answer.tokens for answer in found}) > 1
+        assert found[:4] == expected[4 * index : 4 * index + 4]
     assert several > 2
-    later = replace(mixed[0], samples=(3,))
-    (alone,) = tiny.answers(model, [later], stopping, batch=1).values()
-    assert alone == expected[AnswerKey(0, 3)]
+    assert tiny.answers(model, samples[3:4], stopping, batch=1) == expected[3:4]

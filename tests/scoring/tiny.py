@@ -9,7 +9,7 @@ import torch
 import transformers
 from transformers import PreTrainedModel
 
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.answers import Answer, GenerationRequest, Stopping
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import generate
@@ -107,16 +107,17 @@ def answers(
     *,
     batch: int | None,
     vocabulary: int = VOCABULARY,
-) -> dict[AnswerKey, Answer]:
-    """All parts in one; no answer is given twice."""
-    found: dict[AnswerKey, Answer] = {}
-    requests = [replace(request, stopping=stopping) for request in requests]
+) -> list[Answer]:
+    """All parts in one, in the order of the requests; no answer is given twice."""
+    found: dict[int, Answer] = {}
+    given = {index: replace(one, stopping=stopping) for index, one in enumerate(requests)}
     scored = Engine(asked, row_tokens=64, device="cpu")
-    for part in generate(scored, requests, vocabulary=vocabulary, batch=batch):
+    for part in generate(scored, given, vocabulary=vocabulary, batch=batch):
         assert part
         assert not found.keys() & part.keys()
         found |= part
-    return found
+    assert len(found) == len(requests)
+    return [found[index] for index in range(len(requests))]
 
 
 def logprobs(scored: Engine, asked: list[Request]) -> np.ndarray:

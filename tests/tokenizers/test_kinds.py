@@ -10,7 +10,7 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.scoring.answers import StopSearch, stopping_with
+from evaluation.scoring.answers import Stopping, StopSearch
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.loading import load_tokenizer
 from tests.tokenizers.kinds import JSON, PIECES, TURNS
@@ -100,7 +100,7 @@ def test_a_program_known_by_heart_is_read_as_it_was_written(
 ) -> None:
     ours = loaded(kinds[kind])
     before, ids, text = divided(ours, PROMPT, f"{BODY}print(1)")
-    stopping = stopping_with(ours, (), ("\nprint",))
+    stopping = Stopping(frozenset(), ("\nprint",), ours.decode_answer)
     search, tokens = StopSearch(stopping, before), list[int]()
     while not search.reached(tokens):
         tokens.append(ids[len(tokens)])
@@ -108,7 +108,9 @@ def test_a_program_known_by_heart_is_read_as_it_was_written(
     assert answer.text == text.partition("\nprint")[0]
     assert answer.stop_reason == "stop_string"
     before, ids, text = divided(ours, "Answer: the", " fox jumps")
-    search = StopSearch(stopping_with(ours, (), (text.partition("x")[0],)), before)
+    search = StopSearch(
+        Stopping(frozenset(), (text.partition("x")[0],), ours.decode_answer), before
+    )
     assert any(search.reached(ids[: n + 1]) for n in range(len(ids)))
 
 

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import NotEnoughMemory
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
+from evaluation.scoring.answers import Answers, Requests
 from evaluation.scoring.engine.check_decoding import ensure_decodable
 from evaluation.scoring.engine.forward import SMALLEST, Engine
 from evaluation.scoring.engine.generate import generate
@@ -108,10 +108,8 @@ class EngineBackend:
         """
         return self._within_memory(lambda: score_blocks(self.engine, tokens, document_starts))
 
-    def answers(
-        self, requests: Sequence[GenerationRequest], *, vocabulary: int
-    ) -> Iterator[dict[AnswerKey, Answer]]:
-        """Yield all samples of the requests, in parts as they are finished; the model is loaded at once.
+    def answers(self, requests: Requests, *, vocabulary: int) -> Iterator[Answers]:
+        """Yield the answers to requests, in parts as they are finished; the model is loaded at once.
 
         A sample depends on the checkpoint, the request's tokens, its sampling settings with their
         seed, and the sample's index; not on other requests. Only ids below `vocabulary` are chosen.
@@ -119,7 +117,8 @@ class EngineBackend:
         # Compiled layers would be compiled anew for each width of a batch.
         engine = copy.copy(self.engine)
         engine.compiler = None
-        ensure_decodable(engine, max(len(one.tokens) + one.max_new_tokens for one in requests))
+        lengths = (len(one.tokens) + one.max_new_tokens for one in requests.values())
+        ensure_decodable(engine, max(lengths))
         return generate(engine, requests, vocabulary=vocabulary, batch=self._batch)
 
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:

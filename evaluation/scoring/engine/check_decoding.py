@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.answers import AnswerKey, GenerationRequest
+from evaluation.scoring.answers import Answers, GenerationRequest
 from evaluation.scoring.engine.check import (
     INSTEAD,
     LAST,
@@ -17,7 +17,7 @@ from evaluation.scoring.engine.check import (
     fault_of,
 )
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generate import Answers, Decoding
+from evaluation.scoring.engine.generate import Decoding
 
 PROMPT, ANSWER = 40, 8
 """Tokens of prompts, unless they have to exceed a window, and of answers."""
@@ -38,20 +38,20 @@ def _fault(engine: Engine, length: int) -> str | None:
     vocabulary = engine.vocab_size
     first = [(1 + place * 7919) % vocabulary for place in range(length)]
     other = [*first[: length - 4], *((token + 1) % vocabulary for token in first[-4:-1])]
-    requests = [
-        GenerationRequest("first", tuple(first), ANSWER),
-        *[GenerationRequest("other", tuple(other), ANSWER - 3)] * 2,
-    ]
-    wanted = {AnswerKey(place, 0): request for place, request in enumerate(requests)}
-    decoding, answers = Decoding(engine, wanted, vocabulary, most=2), Answers()
-    logits: dict[AnswerKey, list[torch.Tensor]] = {key: [] for key in wanted}
+    requests = {
+        "first": GenerationRequest("first", tuple(first), ANSWER),
+        "other": GenerationRequest("other", tuple(other), ANSWER - 3),
+        "again": GenerationRequest("other", tuple(other), ANSWER - 3),
+    }
+    decoding, answers = Decoding(engine, requests, vocabulary, most=2), Answers()
+    logits: dict[str, list[torch.Tensor]] = {key: [] for key in requests}
     with engine.prepared():
         while decoding.fill():
             for row, values in zip(decoding.rows, decoding.logits, strict=True):
                 logits[row.key].append(values)
             answers |= decoding.step()
     for key, answer in answers.items():
-        tokens = np.array([*wanted[key].tokens, *answer.tokens[:-1]])
+        tokens = np.array([*requests[key].tokens, *answer.tokens[:-1]])
         logprobs = torch.stack(logits[key])[-LAST:].double().log_softmax(-1)
         values = logprobs[:, compared(vocabulary)].cpu().numpy()
         if fault := difference(engine.model, tokens, values):

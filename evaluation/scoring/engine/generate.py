@@ -10,14 +10,21 @@ Letters: B rows, V vocabulary.
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from functools import cache, partial
+from typing import Any
 
 import torch
 from transformers import DynamicCache
 
 from evaluation.errors import NonFiniteError, NotEnoughMemory
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, StopReason, StopSearch
+from evaluation.scoring.answers import (
+    Answers,
+    GenerationRequest,
+    Requests,
+    StopReason,
+    StopSearch,
+)
 from evaluation.scoring.engine.forward import SMALLEST, Engine
 from evaluation.scoring.engine.gpu import gpu_faults, to_device
 from evaluation.scoring.engine.packing import PackedRows, key_of
@@ -32,17 +39,14 @@ PART_SECONDS = 30.0
 MOST = {"cpu": 64, "cuda": 1024}
 """Most rows by default, by the type of device: a step reads all weights, however many rows it has."""
 
-Answers = dict[AnswerKey, Answer]
-Wanted = Mapping[AnswerKey, GenerationRequest]
-
 
 class PartialAnswer:
     """An answer that is being decoded, with its random numbers."""
 
-    def __init__(self, key: AnswerKey, request: GenerationRequest) -> None:
+    def __init__(self, key: Any, request: GenerationRequest) -> None:
         self.key, self.request, self.tokens = key, request, list[int]()
         self._search = StopSearch(request.stopping, request.tokens)
-        self.stream = stream_of(request, key.sample)
+        self.stream = stream_of(request)
 
     @property
     def length(self) -> int:
@@ -65,15 +69,13 @@ class PartialAnswer:
         return "length" if len(self.tokens) >= self.request.max_new_tokens else None
 
 
-def read_prompts(
-    engine: Engine, wanted: Wanted
-) -> Iterator[tuple[AnswerKey, States, torch.Tensor]]:
-    """Yield each wanted answer with the states of its prompt and the logits (1, V) of its first token.
+def read_prompts(engine: Engine, requests: Requests) -> Iterator[tuple[Any, States, torch.Tensor]]:
+    """Yield each request's key, the states of its prompt, and the logits (1, V) of its first token.
 
     A pass reads many prompts, those of the longest rows first, when the first of them is needed.
     """
-    keys, read = list(wanted), cache(key_of)  # samples of a prompt share its key
-    sequences = [(read(request.tokens), key_of([0])) for request in wanted.values()]
+    keys, read = list(requests), cache(key_of)  # a prompt's samples share what is read
+    sequences = [(read(request.tokens), key_of([0])) for request in requests.values()]
     for batch in engine.batches(PackedRows(sequences, engine.capacity)):
         states = DynamicCache()  # the last one is freed
         hidden = engine.hidden(batch, states).flatten(0, 1)
@@ -97,9 +99,9 @@ class Decoding:
 
     _slots: Slots
 
-    def __init__(self, engine: Engine, wanted: Wanted, vocabulary: int, most: int) -> None:
-        self._engine, self._wanted, self._vocabulary = engine, wanted, vocabulary
-        self._prompts = read_prompts(engine, wanted)
+    def __init__(self, engine: Engine, requests: Requests, vocabulary: int, most: int) -> None:
+        self._engine, self._requests, self._vocabulary = engine, requests, vocabulary
+        self._prompts = read_prompts(engine, requests)
         self.most, self.rows = most, list[PartialAnswer]()
         self.logits = torch.empty(0, device=engine.device)
 
@@ -108,13 +110,12 @@ class Decoding:
         while len(self.rows) < self.most and (prompt := next(self._prompts, None)):
             key, states, logits = prompt
             if not hasattr(self, "_slots"):
-                asked = self._wanted.values()
-                columns = max(len(request.tokens) + request.max_new_tokens for request in asked)
-                self._slots = Slots(self.most, columns, states, self._vocabulary)
+                lengths = (len(r.tokens) + r.max_new_tokens for r in self._requests.values())
+                self._slots = Slots(self.most, max(lengths), states, self._vocabulary)
                 self.most = self._slots.count
                 log.info("decoding %d answers at once", self.most)
             self._slots.put(len(self.rows), states)
-            self.rows.append(PartialAnswer(key, self._wanted[key]))
+            self.rows.append(PartialAnswer(key, self._requests[key]))
             logits = logits[:, : self._vocabulary]
             self.logits = torch.cat([self.logits, logits]) if len(self.rows) > 1 else logits
         return bool(self.rows)
@@ -155,11 +156,7 @@ class Decoding:
 
 
 def generate(
-    engine: Engine,
-    requests: Sequence[GenerationRequest],
-    *,
-    vocabulary: int,
-    batch: int | None = None,
+    engine: Engine, requests: Requests, *, vocabulary: int, batch: int | None = None
 ) -> Iterator[Answers]:
     """Yield answers in parts as they are finished, the longest prompts first.
 
@@ -168,11 +165,10 @@ def generate(
     half the tokens.
     """
     batch = batch or MOST[engine.device.type]
-    queues: dict[tuple[float, ...], dict[AnswerKey, GenerationRequest]] = {}
-    for index, request in enumerate(requests):
+    queues: dict[tuple[float, ...], dict[Any, GenerationRequest]] = {}
+    for key, request in requests.items():
         rules = request.sampling
-        queue = queues.setdefault((rules.temperature, rules.top_k, rules.top_p), {})
-        queue.update((AnswerKey(index, sample), request) for sample in request.samples)
+        queues.setdefault((rules.temperature, rules.top_k, rules.top_p), {})[key] = request
     for wanted in queues.values():
         while wanted:
             decoding = Decoding(engine, wanted, vocabulary, min(batch, len(wanted)))

@@ -23,11 +23,11 @@ from evaluation.scoring.answers import GenerationRequest
 from evaluation.settings.generation import Sampling
 
 
-def stream_of(request: GenerationRequest, sample: int) -> np.random.Generator:
-    """Return the random numbers of one sample."""
+def stream_of(request: GenerationRequest) -> np.random.Generator:
+    """Return the random numbers of a sample."""
     rules = request.sampling
-    key = [rules.seed, rules.temperature, rules.top_k, rules.top_p, sample, [*request.tokens]]
-    digest = hashlib.blake2b(json.dumps(key).encode(), digest_size=16).digest()
+    about = [rules.seed, rules.temperature, rules.top_k, rules.top_p, request.sample]
+    digest = hashlib.blake2b(json.dumps([*about, request.tokens]).encode(), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little")))
 
 

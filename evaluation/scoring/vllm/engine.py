@@ -10,8 +10,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,7 +29,7 @@ from evaluation.processes import (
     is_python,
     usable_memory,
 )
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
+from evaluation.scoring.answers import Answer, AnswersAbout, GenerationRequest, Requests
 from evaluation.scoring.session import Job
 from evaluation.settings.computing import GenerationSettings
 from evaluation.tokenizers.files import write_plain_copy
@@ -50,92 +49,79 @@ _VARIABLES = {
 }
 
 
-@dataclass
-class Vllm:
-    """vLLM for a job's checkpoint; `version` is set with its first answers."""
+def vllm_answers(job: Job, requests: Requests, vocabulary: int) -> Iterator[AnswersAbout]:
+    """Yield the answers to requests in parts, each with vLLM's version.
 
-    job: Job
-    version: str | None = None
+    Raises:
+        ScoringError: When vLLM cannot be started, or ends before it has written all answers.
+    """
+    keys = list(requests)
+    with TemporaryDirectory(prefix="vllm-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        _write_request(job, folder, requests, vocabulary)
+        write_jsonl(folder / "cases.jsonl", map(_case, requests.values()))
+        for lines in _lines(job, folder, len(keys)):
+            answers = {
+                (key := keys[line["number"]]): _answer(line, requests[key]) for line in lines
+            }
+            yield answers, {"vllm": json.loads((folder / "version.json").read_text())}
 
-    def answers(
-        self, requests: Sequence[GenerationRequest], *, vocabulary: int
-    ) -> Iterator[dict[AnswerKey, Answer]]:
-        """Yield answers like `EngineBackend.answers`.
 
-        Raises:
-            ScoringError: When vLLM cannot be started, or ends before it has written all answers.
-        """
-        keys = [AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples]
-        with TemporaryDirectory(prefix="vllm-", ignore_cleanup_errors=True) as name:
-            folder = Path(name)
-            self._write_request(folder, requests, vocabulary)
-            cases = (_case(requests[key.request], key.sample) for key in keys)
-            write_jsonl(folder / "cases.jsonl", cases)
-            for lines in self._lines(folder, len(keys)):
-                self.version = json.loads((folder / "version.json").read_text())
-                yield {
-                    (key := keys[line["number"]]): _answer(line, requests[key.request])
-                    for line in lines
-                }
+def _write_request(job: Job, folder: Path, requests: Requests, vocabulary: int) -> None:
+    """Write the weights, the tokenizer and the settings."""
+    dtype, is_cpu = job.backend.dtype, job.backend.device == "cpu"
+    load_model(job.checkpoint, dtype=getattr(torch, dtype)).save_pretrained(folder / "model")
+    share = job.plan.config.generation.memory_share
+    if is_cpu:  # vLLM takes a share of all memory, of which only some is usable here
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        share *= min(1.0, usable_memory() / total)
+    request = {
+        "model": str(folder / "model"),
+        "tokenizer": str(write_plain_copy(job.plan.tokenizer_folder, folder / "tokenizer")),
+        "dtype": dtype,
+        "window": max(len(one.tokens) + one.max_new_tokens for one in requests.values()),
+        "together": TOGETHER,
+        "memory_share": share,
+        "is_cpu": is_cpu,
+        "vocabulary": vocabulary if job.checkpoint.vocab_size > vocabulary else None,
+    }
+    write_json(folder / "request.json", request)
 
-    def _write_request(
-        self, folder: Path, requests: Sequence[GenerationRequest], vocabulary: int
-    ) -> None:
-        """Write the weights, the tokenizer and the settings."""
-        plan, checkpoint, dtype = self.job.plan, self.job.checkpoint, self.job.backend.dtype
-        load_model(checkpoint, dtype=getattr(torch, dtype)).save_pretrained(folder / "model")
-        share, is_cpu = plan.config.generation.memory_share, self.job.backend.device == "cpu"
-        if is_cpu:  # vLLM takes a share of all memory, of which only some is usable here
-            total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-            share *= min(1.0, usable_memory() / total)
-        request = {
-            "model": str(folder / "model"),
-            "tokenizer": str(write_plain_copy(plan.tokenizer_folder, folder / "tokenizer")),
-            "dtype": dtype,
-            "window": max(len(request.tokens) + request.max_new_tokens for request in requests),
-            "together": TOGETHER,
-            "memory_share": share,
-            "is_cpu": is_cpu,
-            "vocabulary": vocabulary if checkpoint.vocab_size > vocabulary else None,
-        }
-        write_json(folder / "request.json", request)
 
-    def _lines(self, folder: Path, count: int) -> Iterator[list[dict[str, Any]]]:
-        """Yield the lines of answers that the program writes; what it prints is in the job's log."""
-        path, written, rest, part, until = folder / "answers.jsonl", 0, "", list[str](), 0.0
-        path.touch()
-        python = find_vllm(self.job.plan.config.generation)
-        threads = (
-            {THREADS: str(torch.get_num_threads())} if self.job.backend.device == "cpu" else {}
-        )
-        process = subprocess.Popen(
-            [python, "-m", "evaluation.scoring.vllm.program", folder],
-            stdin=subprocess.DEVNULL,
-            stdout=2,
-            env=environment() | _VARIABLES | threads,
-            cwd=folder,
-            start_new_session=True,
-            preexec_fn=partial(end_with_parent, os.getpid()),
-        )
-        try:
-            with open(path, encoding="utf-8") as file:
-                while written < count:
-                    code = process.poll()  # before the last read
-                    *whole, rest = (rest + file.read()).split("\n")
-                    written, part = written + len(whole), part + whole
-                    is_due = written == count or code is not None or time.monotonic() > until
-                    if part and is_due:
-                        yield [json.loads(line) for line in part]
-                        part, until = [], time.monotonic() + PART_SECONDS
-                    elif code is None:
-                        time.sleep(_POLL)
-                    else:
-                        raise ScoringError(
-                            f"vLLM ({python}) ended with code {code} after {written} of {count} answers; why "
-                            "is in the job's log; those answers are stored, and the next run resumes"
-                        )
-        finally:
-            end_group(process)
+def _lines(job: Job, folder: Path, count: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield the lines of answers that the program writes; what it prints is in the job's log."""
+    path, written, rest, part, until = folder / "answers.jsonl", 0, "", list[str](), 0.0
+    path.touch()
+    python = find_vllm(job.plan.config.generation)
+    threads = {THREADS: str(torch.get_num_threads())} if job.backend.device == "cpu" else {}
+    process = subprocess.Popen(
+        [python, "-m", "evaluation.scoring.vllm.program", folder],
+        stdin=subprocess.DEVNULL,
+        stdout=2,
+        env=environment() | _VARIABLES | threads,
+        cwd=folder,
+        start_new_session=True,
+        preexec_fn=partial(end_with_parent, os.getpid()),
+    )
+    try:
+        with open(path, encoding="utf-8") as file:
+            while written < count:
+                code = process.poll()  # before the last read
+                *whole, rest = (rest + file.read()).split("\n")
+                written, part = written + len(whole), part + whole
+                is_due = written == count or code is not None or time.monotonic() > until
+                if part and is_due:
+                    yield [json.loads(line) for line in part]
+                    part, until = [], time.monotonic() + PART_SECONDS
+                elif code is None:
+                    time.sleep(_POLL)
+                else:
+                    raise ScoringError(
+                        f"vLLM ({python}) ended with code {code} after {written} of {count} answers; why "
+                        "is in the job's log; those answers are stored, and the next run resumes"
+                    )
+    finally:
+        end_group(process)
 
 
 def find_vllm(generation: GenerationSettings) -> Path:
@@ -149,10 +135,11 @@ def find_vllm(generation: GenerationSettings) -> Path:
     return python
 
 
-def _case(request: GenerationRequest, sample: int) -> dict[str, Any]:
-    """Return a prompt with vLLM's settings for one sample, whose seed does not depend on others."""
+def _case(request: GenerationRequest) -> dict[str, Any]:
+    """Return a prompt with vLLM's settings for a sample, whose seed does not depend on others."""
     sampling, tokens = request.sampling, list(request.tokens)
-    digest = hashlib.blake2b(json.dumps([tokens, sampling.seed, sample]).encode(), digest_size=8)
+    seeded = json.dumps([tokens, sampling.seed, request.sample]).encode()
+    digest = hashlib.blake2b(seeded, digest_size=8)
     settings = {
         "max_tokens": request.max_new_tokens,
         "temperature": sampling.temperature,
