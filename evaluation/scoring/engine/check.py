@@ -5,7 +5,8 @@ be wrong. All of these would give wrong scores without an error. The check runs 
 run, on two sequences that share a prefix.
 
 The reference is transformers' own pass over each sequence alone. The relative L2 norm of the difference
-counts, and the slope of our values on the model's: a scale of 1.01 shows there in bfloat16, too.
+counts, and the slope of our values on the model's, beside its own noise: a scale of 1.01 shows there in
+bfloat16, too.
 """
 
 import subprocess
@@ -14,6 +15,7 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+import scipy.stats
 import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
@@ -26,11 +28,11 @@ from evaluation.scoring.engine.packing import Ints, PackedRows, key_of
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}  # rounding in float32 causes about 1e-6
 NARROW, EXPERTS = 1e-2, 5e-2  # bfloat16 causes about 4e-3, or may choose other experts
-SLOPE = 2e-3  # how far from 1 the least-squares slope may be
+SLOPE = 2e-3  # how far from 1 the mean of least-squares slopes may be, if not by noise (p < 2e-4)
 
-SHORT = 5  # tokens of the comparison that every job makes: few, with a fork
-COMPARED = 256  # token ids whose log-probability is compared at each of the last positions
-LAST = 3  # positions at the end of each sequence that are compared: they see all others
+SHORT = 5  # tokens of the comparison that every job in float32 makes: few, with a fork
+COMPARED = 64  # token ids whose log-probability is compared at each of the last positions
+LAST = 32  # positions at the end of each sequence that are compared
 REFUSALS = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError),
     *(RuntimeError, subprocess.SubprocessError),
@@ -39,7 +41,7 @@ REFUSALS = (
 
 INSTEAD = "score it by a `command` of your own"
 
-_BEYOND = 40
+_BEYOND = 60
 """Tokens after the end of a block or a window, so that the last positions are outside it."""
 
 Values = NDArray[np.float64]
@@ -49,7 +51,8 @@ def ensure_scorable(engine: Engine, rows: PackedRows) -> None:
     """Compare each kind of pass that the rows need once; raise ScoringError where values differ."""
     lengths = {engine.padded(length) for length in rows.lengths}
     if engine.compiler is None:
-        lengths = {max(SHORT, beyond_window(engine.model, max(lengths)))}
+        least = SHORT if engine.model.dtype in TOLERANCE else BLOCK + _BEYOND
+        lengths = {max(least, beyond_window(engine.model, max(lengths)))}
     for length in lengths - engine.checked:
         if fault := fault_of(partial(_fault, engine, length)):
             instead = INSTEAD if engine.compiler is None else f"{UNCOMPILED}, or {INSTEAD}"
@@ -66,17 +69,18 @@ def _fault(engine: Engine, padded: int) -> str | None:
     # A prime step: no id comes twice before the vocabulary is used up, so every place is distinguishable.
     tokens = (1 + np.arange(length) * 7919) % vocabulary
     fork = length - 1 - min(8, length // 4)
-    shared = max(1, fork - LAST + 1)
+    shared = max(1, fork - 2)
     pair = [tokens[:fork], np.concatenate([tokens[:shared], tokens[fork:]])]
+    last = min(LAST, *map(len, pair))
     # Each input ends at one of the last positions, and is asked for each of the compared tokens.
-    inputs = [key_of(one[: len(one) - n]) for one in pair for n in range(LAST)[::-1]]
+    inputs = [key_of(one[: len(one) - n]) for one in pair for n in range(last)[::-1]]
     targets = [key_of([token]) for token in compared(vocabulary).tolist()]
     asked = list(product(inputs, targets))
     batch = PackedRows(asked, lambda shared: shared + 2 * length).batch([0], padded)
     found = np.empty(len(asked))
     with engine.prepared():
         found[batch.owner] = engine.score(batch)[0].double().cpu()
-    values = found.reshape(2, LAST, -1)
+    values = found.reshape(2, last, -1)
     return next(filter(None, map(partial(difference, engine.model), pair, values)), None)
 
 
@@ -110,10 +114,13 @@ def difference(model: PreTrainedModel, tokens: Ints, found: Values) -> str | Non
     is_mixed = any(type(module).__name__.endswith("Experts") for module in model.modules())
     allowed = TOLERANCE.get(model.dtype, EXPERTS if is_mixed else NARROW)
     error = float(np.linalg.norm(found - own) / np.linalg.norm(own))
-    # The slope of values less the mean of their position.
+    # Slopes of values less their mean, one for each position.
     ours, theirs = (values - values.mean(axis=1, keepdims=True) for values in (found, own))
-    slope = float((ours * theirs).sum() / max((theirs * theirs).sum(), 1e-300))
-    if error > allowed or abs(slope - 1) > SLOPE:  # False for NaN, which scoring reports
+    slopes = (ours * theirs).sum(axis=1) / np.maximum((theirs * theirs).sum(axis=1), 1e-300)
+    noise = scipy.stats.t.ppf(1 - 1e-4, len(slopes) - 1) * scipy.stats.sem(slopes)
+    slope = float(slopes.mean())
+    # False for NaN, which scoring reports.
+    if error > allowed or abs(slope - 1) > max(SLOPE, noise):
         return (
             "its own log-probabilities differ from those of its body and head with a mask by "
             f"{error:.1e} (relative L2, at most {allowed:.0e} in {model.dtype}; slope {slope:.4f})"
