@@ -34,13 +34,20 @@ each time that rows are halved for lack of memory."""
 UNCOMPILED = "set scoring.compile: off"
 
 
-def attend(module: torch.nn.Module, *states: Any, **others: Any) -> tuple[torch.Tensor, None]:
-    """Compute attention with query, key, value, mask: causal, or with a boolean mask, or a sparse one."""
+def attend(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: Any,
+    **others: Any,
+) -> tuple[torch.Tensor, None]:
+    """Compute attention: causal, or with a boolean mask, or with a sparse one."""
     if others.get("s_aux") is not None:
         raise ValueError(f"{type(module).__name__} has attention sinks")
-    is_sparse = isinstance(states[3], BlockMask)
+    is_sparse = isinstance(attention_mask, BlockMask)
     run = flex_attention_forward if is_sparse else sdpa_attention_forward
-    return run(module, *states, **others)[0], None
+    return run(module, query, key, value, attention_mask, **others)[0], None
 
 
 AttentionInterface.register(ATTENTION, attend)
