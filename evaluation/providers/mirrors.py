@@ -44,10 +44,7 @@ def split_files(
 ) -> list[Path]:
     """Return the files of a split in order, or the one folder that `save_to_disk` wrote.
 
-    Args:
-        root: The mirror.
-        config: The dataset's configuration; None: the default or only one.
-        patterns: The suite's patterns for the split's files; empty: names of files tell.
+    Without `config`, it is the default or only one; without the suite's `patterns`, names of files tell.
     """
     if root.is_file():
         return [root]
@@ -74,10 +71,7 @@ def is_data_file(path: Path) -> bool:
 
 
 def check_parts(files: Iterable[Path], *, may_lack: bool = False) -> None:
-    """Refuse files that may hold the same rows, such as the shards of two uploads, or that lack a shard.
-
-    Shards may be missing where the files are named one by one (`may_lack`).
-    """
+    """Refuse files that may hold the same rows, of two uploads, and, unless it `may_lack`, a lacking shard."""
     groups: dict[tuple[Path, str], list[Path]] = defaultdict(list)
     for path in files:
         groups[path.parent, _split_of(path)].append(path)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from evaluation.errors import did_you_mean
+from evaluation.errors import SourceError, did_you_mean
 from evaluation.providers.adapters import contract
 from evaluation.providers.adapters.contract import Line, RefusedTask
 
@@ -67,16 +67,21 @@ def _load(request: Line) -> dict[str, Any]:
         else:
             download(task, *arguments, **options)
 
-    def examples_if_needed(task: Any) -> Any:  # a mirror may lack the split that nothing else needs
+    def examples_if_there(task: Any) -> Any:
         shots = request.get("num_fewshot")
-        return examples(task) if (task.config.num_fewshot if shots is None else shots) else None
+        try:  # also without shots, as tasks may draw when they process rows
+            return examples(task)
+        except SourceError:  # a mirror may lack the split that nothing else needs
+            if task.config.num_fewshot if shots is None else shots:
+                raise
+            return None
 
     name, manager = request["task"], TaskManager()
     if name not in manager.task_index:
         raise RefusedTask(f"it has no task {name!r}{did_you_mean(name, manager.all_tasks)}")
     _check(name, manager.task_index[name].cfg or {})  # before its code is imported
     download, examples = ConfigurableTask.download, ConfigurableTask.fewshot_docs
-    ConfigurableTask.download, ConfigurableTask.fewshot_docs = checked, examples_if_needed
+    ConfigurableTask.download, ConfigurableTask.fewshot_docs = checked, examples_if_there
     datasets.disable_caching()  # a cache would return an earlier random draw
     contract.seed(0)
     tasks: dict[str, Any] = manager.load([name])["tasks"]
