@@ -71,7 +71,7 @@ def is_data_file(path: Path) -> bool:
 
 
 def check_parts(files: Iterable[Path], *, may_lack: bool = False) -> None:
-    """Refuse files that may hold the same rows, of two uploads, and, unless it `may_lack`, a lacking shard."""
+    """Refuse files that may hold the same rows, or, unless they `may_lack` some, lack one of its shards."""
     groups: dict[tuple[Path, str], list[Path]] = defaultdict(list)
     for path in files:
         groups[path.parent, _split_of(path)].append(path)
