@@ -12,6 +12,7 @@ from evaluation.checkpoints.agreement import check_agreement, other_end, tokeniz
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.errors import CheckpointError
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.stage import Assumed
 from tests.checkpoints.huggingface import save_model
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint
 from tests.prefill.plans import make_plan
@@ -86,3 +87,20 @@ def test_another_end_token_is_named(plan: StagePlan, tmp_path: Path) -> None:
     assert "with 1, 9:" in other_end(plan, open_checkpoint(tmp_path / "hf"))
     (tmp_path / "hf/generation_config.json").write_text('{"eos_token_id": [3]}')
     assert other_end(plan, open_checkpoint(tmp_path / "hf")) == ""
+
+
+@pytest.mark.parametrize(
+    ("training", "named"),
+    [(None, "missing, so"), (TRAINING | {"tokenizer": None}, "names no tokenizer")],
+)
+def test_agreement_is_assumed_only_where_the_stage_says_so(
+    plan: StagePlan, tmp_path: Path, training: dict[str, Any] | None, named: str
+) -> None:
+    make_checkpoint(tmp_path / "7", llama(), training=training)
+    checkpoint = open_checkpoint(tmp_path / "7", use_mup=False)
+    with pytest.raises(
+        CheckpointError, match=rf"config\.yaml: {named}.*s\.assume: {{use_mup: false"
+    ):
+        check_agreement(plan, checkpoint)
+    stage = plan.stage.model_copy(update={"assume": Assumed(use_mup=False)})
+    check_agreement(replace(plan, stage=stage), checkpoint)

@@ -1,23 +1,18 @@
 """Keys of a configuration that are not known, files that do not say the same, and one that is missing."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from evaluation.checkpoints.agreement import check_agreement
 from evaluation.checkpoints.architecture import parse_architecture
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError
-from evaluation.settings.plan import StagePlan
-from evaluation.settings.stage import Assumed
 from tests.checkpoints.damage import training
 from tests.checkpoints.nanotron import TRAINING, Config, forward, llama, make_checkpoint, moe, qwen2
-from tests.prefill.plans import make_plan
 from tests.tables import cases
 
 
@@ -62,12 +57,6 @@ def test_two_files_that_say_the_same(tmp_path: Path, trained: Config) -> None:
 IDS = torch.tensor([3, 17, 42, 5, 9, 59, 0, 21])
 
 
-def plan(folder: Path, use_mup: bool | None = None) -> StagePlan:
-    made = make_plan(folder / "cache", Path("some/tokenizer"), sequence_length=2048)
-    assumed = None if use_mup is None else Assumed(use_mup=use_mup)
-    return replace(made, stage=made.stage.model_copy(update={"assume": assumed}))
-
-
 @pytest.mark.parametrize("use_mup", [False, True])
 def test_mup_as_it_is_said(tmp_path: Path, use_mup: bool) -> None:
     tensors = make_checkpoint(tmp_path / "7", llama(), training=None)
@@ -91,19 +80,3 @@ def test_what_is_assumed_is_part_of_the_identity(tmp_path: Path) -> None:
     known = Contents().identity(open_checkpoint(tmp_path / "7"))
     assert Contents().identity(open_checkpoint(tmp_path / "7", use_mup=False)) == known
     assert open_checkpoint(tmp_path / "7", use_mup=True).use_mup is False
-
-
-@pytest.mark.parametrize(
-    ("training", "named"),
-    [(None, "missing, so"), (TRAINING | {"tokenizer": None}, "names no tokenizer")],
-)
-def test_agreement_is_assumed_only_where_the_stage_says_so(
-    tmp_path: Path, training: Config | None, named: str
-) -> None:
-    make_checkpoint(tmp_path / "7", llama(), training=training)
-    checkpoint = open_checkpoint(tmp_path / "7", use_mup=False)
-    with pytest.raises(
-        CheckpointError, match=rf"config\.yaml: {named}.*s\.assume: {{use_mup: false"
-    ):
-        check_agreement(plan(tmp_path), checkpoint)
-    check_agreement(plan(tmp_path, False), checkpoint)

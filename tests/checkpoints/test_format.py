@@ -57,7 +57,3 @@ def test_what_cannot_be_read_stops_nothing(
     with caplog.at_level(logging.WARNING):
         assert consumed_tokens(tmp_path) is None
     assert (METADATA in caplog.text) == (content != b'{"metas": 1}')
-
-
-def test_a_trainers_own(shared: Path) -> None:
-    assert consumed_tokens(shared / "fixtures/nanotron/llama_tp2") == 640

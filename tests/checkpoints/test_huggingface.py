@@ -55,14 +55,19 @@ def test_loads_as_transformers_does(
     assert facts["model_class"] == type(model).__name__
 
 
-def test_sharded_by_its_index(tmp_path: Path) -> None:
-    sharded = tmp_path
-    save_model(tmp_path).save_pretrained(tmp_path, max_shard_size="20KB")
-    (tmp_path / "model.safetensors").unlink()
-    checkpoint = open_checkpoint(sharded)
+def test_sharded_by_its_index(folder: Path) -> None:
+    """An old file beside shards is refused: transformers would load it, whatever the index says."""
+    save_model(folder / "new").save_pretrained(folder / "new", max_shard_size="20KB")
+    (folder / "new/model.safetensors").unlink()
+    for path in (folder / "new").glob("model*"):
+        path.rename(folder / path.name)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: .* model\.safetensors\.index"):
+        open_checkpoint(folder)
+    (folder / "model.safetensors").unlink()
+    checkpoint = open_checkpoint(folder)
     assert describe(checkpoint)["files"] > 1
     load_model(checkpoint)
-    first, second, *_ = sorted(sharded.glob("model-*.safetensors"))
+    first, second, *_ = sorted(folder.glob("model-*.safetensors"))
     tensors = load_file(first)
     for changed, problem in (
         ({**tensors, "foreign": torch.ones(1)}, "holds"),
@@ -70,11 +75,11 @@ def test_sharded_by_its_index(tmp_path: Path) -> None:
     ):
         save_file(changed, first)
         with pytest.raises(IncompleteCheckpoint, match=f"{first.name}: {problem}"):
-            open_checkpoint(sharded)
+            open_checkpoint(folder)
     save_file(tensors, first)
     second.write_bytes(second.read_bytes()[:-4])
     with pytest.raises(IncompleteCheckpoint, match=f"{second.name}: ends early"):
-        open_checkpoint(sharded)
+        open_checkpoint(folder)
 
 
 @pytest.mark.parametrize(("line", "named"), cases("checkpoints/damage", "hugging_face_refused"))
@@ -99,17 +104,6 @@ def test_answers_end_by_all_configurations(folder: Path) -> None:
     config(folder, eos_token_id=None)
     (folder / "generation_config.json").unlink()
     assert open_checkpoint(folder).end_tokens == set()
-
-
-def test_an_old_file_beside_shards_is_never_loaded(folder: Path) -> None:
-    """transformers would load it, whatever the index says."""
-    save_model(folder).save_pretrained(folder / "new", max_shard_size="20KB")
-    for path in (folder / "new").glob("model*"):
-        path.rename(folder / path.name)
-    with pytest.raises(CheckpointError, match=r"model\.safetensors: .* model\.safetensors\.index"):
-        open_checkpoint(folder)
-    (folder / "model.safetensors").unlink()
-    load_model(open_checkpoint(folder))
 
 
 FITS = {

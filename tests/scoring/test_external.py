@@ -171,14 +171,12 @@ def test_hostile_programs(world: World, name: str, monkeypatch: pytest.MonkeyPat
 OLMES = """
 import json, pathlib, sys
 from transformers import AutoModelForCausalLM, AutoTokenizer
-options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-model = AutoModelForCausalLM.from_pretrained(options["--model"])
-tokenizer = AutoTokenizer.from_pretrained(options["--model"])
-assert model.config.vocab_size >= len(tokenizer)
-folder = pathlib.Path(options["--output-dir"])
-folder.mkdir()
-name = f"task-000-{options['--task'].partition(':')[0]}-metrics.json"
-(folder / name).write_text(json.dumps({"metrics": {"primary_score": 0.25}}))
+_, _, model, _, task, _, folder = sys.argv
+size = AutoModelForCausalLM.from_pretrained(model).config.vocab_size
+assert size >= len(AutoTokenizer.from_pretrained(model))
+file = pathlib.Path(folder, f"task-000-{task.partition(':')[0]}-metrics.json")
+file.parent.mkdir()
+file.write_text(json.dumps({"metrics": {"primary_score": 0.25}}))
 """
 """A stand-in for OLMES, which loads the folder that it is given."""
 
