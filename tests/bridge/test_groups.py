@@ -80,7 +80,6 @@ def test_means_and_their_intervals_by_hand(tmp_path: Path) -> None:
         value = sum(CORE[name] * part.value for name, part in parts.items())
         se = math.hypot(*(CORE[name] * part.se for name, part in parts.items()))
         assert (group.estimate.value, group.estimate.se) == pytest.approx((value, se))
-        assert not group.primary
     assert found["tier3", "exam", "delta_acc"].estimate.units == 20  # clusters
     texts, overall = (found["tier2", item, "delta_ppl"] for item in ("texts (group)", "overall"))
     assert texts.estimate == overall.estimate  # the same slices, of equal weight
