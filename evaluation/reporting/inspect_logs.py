@@ -15,6 +15,7 @@ from evaluation.errors import ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.flips import WITH_ANSWERS
 from evaluation.reporting.samples import ItemAnswer, credits_of, samples_of
+from evaluation.results.read import read_tier
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.steps import results_folder
 from evaluation.settings.tiers import TIERS, TierName
@@ -56,11 +57,8 @@ def write_logs(plan: StagePlan, output: Path, steps: Sequence[int] | None = None
 
 
 def _log(model: str, folder: Path, tier: TierName, item: str, samples: list[Log]) -> Log:
-    summary = folder / TIERS[tier].summary_file
-    try:
-        header = json.loads(summary.read_text())
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{summary}: cannot be read ({error}); run `snakemake` again") from None
+    results = read_tier(folder, tier)
+    header, made = results.file, results.path.stat().st_mtime
     metric, scored = TIERS[tier].headline, [s["scores"] for s in samples if s["scores"]]
     judged = [scores["credit"]["value"] for scores in scored]
     mean = {"name": metric, "value": sum(judged) / len(judged) if judged else None}
@@ -69,13 +67,13 @@ def _log(model: str, folder: Path, tier: TierName, item: str, samples: list[Log]
         "version": 2,
         "status": "success",
         "eval": {
-            "created": datetime.fromtimestamp(summary.stat().st_mtime, UTC).isoformat(),
+            "created": datetime.fromtimestamp(made, UTC).isoformat(),
             "task": item,
             "model": model,
             "dataset": {"name": item, "samples": len(samples)},
             "config": {},
-            "packages": {name: of[0] for name, of in header.get("packages", {}).items() if of},
-            "metadata": {"checkpoint": header["checkpoint"], "protocol": header["protocol"]},
+            "packages": {name: of[0] for name, of in header.packages.items() if of},
+            "metadata": {"checkpoint": header.checkpoint, "protocol": header.protocol},
         },
         "results": {
             "total_samples": len(samples),
