@@ -12,7 +12,7 @@ from typing import Any
 
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.errors import ResultsError
-from evaluation.files import write_text
+from evaluation.files import fingerprint, write_text
 from evaluation.reporting.flips import WITH_ANSWERS
 from evaluation.reporting.samples import ItemAnswer, credits_of, samples_of
 from evaluation.results.read import read_tier
@@ -21,6 +21,9 @@ from evaluation.settings.steps import results_folder
 from evaluation.settings.tiers import TIERS, TierName
 
 Log = dict[str, Any]
+
+_NAMED = "2000-01-01T00-00-00"
+"""A time, always the same, so that a second export replaces the first: Inspect lists no other names."""
 
 
 def write_logs(plan: StagePlan, output: Path, steps: Sequence[int] | None = None) -> Iterator[Path]:
@@ -42,7 +45,7 @@ def write_logs(plan: StagePlan, output: Path, steps: Sequence[int] | None = None
             raise ResultsError(f"{folder}: no such results; score the step, or leave it out")
         for tier in WITH_ANSWERS:
             for item in credits_of(folder, tier):
-                path = output / plan.name / name / f"{tier}_{item}.json"
+                path = output / plan.name / name / _file(tier, item)
                 before = {}
                 if name != "bridge" and item in credits_of(plan.bridge_folder, tier):
                     answers = samples_of(plan, plan.bridge_folder, tier, item)
@@ -54,6 +57,11 @@ def write_logs(plan: StagePlan, output: Path, steps: Sequence[int] | None = None
                 log = _log(f"{plan.name}/{name}", folder, tier, item, samples)
                 write_text(path, json.dumps(log))
                 yield path
+
+
+def _file(tier: TierName, item: str) -> str:
+    """Return a log's file: a time, the task without underscores, and what no other task has."""
+    return f"{_NAMED}_{tier}-{item.replace('_', '-')}_{fingerprint(item)[:8]}.json"
 
 
 def _log(model: str, folder: Path, tier: TierName, item: str, samples: list[Log]) -> Log:
@@ -69,6 +77,7 @@ def _log(model: str, folder: Path, tier: TierName, item: str, samples: list[Log]
         "eval": {
             "created": datetime.fromtimestamp(made, UTC).isoformat(),
             "task": item,
+            "task_id": f"{model}/{tier}/{item}",
             "model": model,
             "dataset": {"name": item, "samples": len(samples)},
             "config": {},
