@@ -85,15 +85,6 @@ def test_a_checkpoint_that_is_not_there_is_one_sentence(world: World) -> None:
     assert f"stages.stage1.steps: {world.folder}/ckpts/stage1/200: no checkpoint there" in said
 
 
-def test_two_runs_do_not_share_results(world: World) -> None:
-    lock = world.results(".made", "lock.json")
-    lock.write_text('{"host": "elsewhere", "process": 1, "started": "1"}')
-    said = refused(world.snakemake("stage1"))
-    lock.unlink()
-    assert "another run (process 1 on elsewhere) works on these results" in said
-    assert f"or delete {lock}" in said
-
-
 def test_reading_the_rules_changes_no_file(tmp_path: Path) -> None:
     world = paper(tmp_path / "paper", "one", "two")
     before = snapshot(world.folder)
