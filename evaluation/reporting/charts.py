@@ -110,7 +110,7 @@ def curves(data: Data, kind: Kind, items: Sequence[str], *, x: str = "step") -> 
     else:
         begin = steps.transform_aggregate(begin=f"min({x})", groupby=["item", "stage"])
         layers.append(begin.mark_rule(color=COLOURS["border"]).encode(alt.X("begin:Q", title=x)))
-        name = begin.mark_text(align="right", baseline="bottom", angle=270, fontSize=8, dx=-2)
+        name = begin.mark_text(align="right", baseline="top", angle=270, fontSize=8, dx=-2, dy=1)
         layers.append(name.encode(alt.X("begin:Q"), y=alt.value(0), text="stage:N"))
     return _panels(alt.layer(*layers), items).transform_filter(_of(kind))
 

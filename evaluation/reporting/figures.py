@@ -41,8 +41,9 @@ def figures(
         known = [*dict.fromkeys(own[own["delta"].notna()]["checkpoint"])]
         if known:
             first = chosen if chosen in known else known[-1]
-            yield kind, "heat", charts.heat(data, kind, items, known)
+            if (own["mde"] > 0).any():
+                yield kind, "heat", charts.heat(data, kind, items, known)
             yield kind, "forest", charts.forest(data, kind, items, known, first)
-            if counted := charts.items_of(own[own["gained"].notna()]):
+            if counted := charts.items_of(own[(own["gained"] > 0) | (own["lost"] > 0)]):
                 yield kind, "moves", charts.moves(data, kind, counted, known, first)
         yield kind, "curves", charts.curves(data, kind, items)
