@@ -45,9 +45,8 @@ def failures(plan: StagePlan) -> list[str]:
 
 def remove_earlier(folder: Path, job: str, planned: str) -> None:
     """Remove the logs that a finished job left under earlier keys."""
-    for log in folder.glob(f"{job}-*"):
-        if not log.name.startswith(f"{job}-{planned}"):
-            log.unlink(missing_ok=True)
+    for log in {*folder.glob(f"{job}-*")} - {*folder.glob(f"{job}-{planned}*")}:
+        log.unlink(missing_ok=True)
 
 
 def latest_log(*logs: Path) -> Path:
