@@ -97,24 +97,36 @@ def judged(folder: Path, work: Path) -> Path:
 
 
 def shipped(folder: Path, suites: Path, work: Path, tokenizer: str) -> Path:
-    """Write a stage for each suite that a checkout ships, with a tokenizer; return the configuration."""
+    """Write a stage for each suite that a checkout ships, of the frozen sizes; return the configuration."""
+    content = {path.stem: _few(path, folder / "suites") for path in sorted(suites.glob("*.yaml"))}
+    _suites(work / "suites", content)
     stages = {
-        path.stem: {
-            "checkpoints": str(folder / "ckpts/first"),
-            "steps": [20],
-            "suites": [path.stem],
-        }
-        for path in sorted(suites.glob("*.yaml"))
+        name: {"checkpoints": str(folder / "ckpts/first"), "steps": [20], "suites": [name]}
+        for name in content
     }
     data = {name: str(SHARED / "data/generative" / place) for name, place in GENERATIVE.items()}
     is_byte_level = tokenizer == "byte_level"
     config = {
-        "results": str(work / "results"), "cache": str(work / "cache"), "suites": str(suites),
+        "results": str(work / "results"), "cache": str(work / "cache"), "suites": str(work / "suites"),
         "mirrors": {**data, "*": str(folder / "mirrors")},
         "tokenizer": {"name": str(folder / ("smollm2" if is_byte_level else f"tokenizers/{tokenizer}"))},
         "sequence_length": 256, "generation": {"window": 4096}, "stages": stages,
     }  # fmt: skip
     return _config(work / "config.yaml", config)
+
+
+def _few(path: Path, frozen: Path) -> dict[str, Any]:
+    """Return a suite whose items have the sizes that the frozen suites give them."""
+    suite: dict[str, Any] = yaml.safe_load(path.read_text())
+    known = [yaml.safe_load(file.read_text()) for file in frozen.glob("*.yaml")]
+    for section in ("slices", "tasks", "generation_tasks", "probes"):
+        sizes = {name: item for one in known for name, item in one.get(section, {}).items()}
+        for name, item in suite.get(section, {}).items():
+            kept = ("limit", "tokens", "skip_documents")
+            item |= {key: value for key, value in sizes.get(name, {}).items() if key in kept}
+        if section == "probes" and section in suite:
+            suite[section] = {n: item for n, item in suite[section].items() if n in sizes}
+    return suite
 
 
 def items(suites: Path) -> Iterator[str]:
