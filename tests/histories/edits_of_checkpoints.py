@@ -156,8 +156,10 @@ def link_led_elsewhere(world: World, link: str, folder: str) -> None:
     path.symlink_to(folder)
 
 
-def checkpoints_moved(world: World, stage: str, old: str, new: str) -> None:
+def checkpoints_moved(world: World, stage: str, old_folder: str, new_folder: str) -> None:
     """A folder gets another name, and its files keep their times; all that name it follow."""
+    old, new = old_folder, new_folder
+    require(world.place(stage, 0) == f"{old}/0" and new == f"{old}_moved")
     require(not world.gone and not world.checkpoint(LINK).is_symlink())
     world.checkpoint(old).rename(world.checkpoint(new))
     names = (*world.seeds, *world.faults)

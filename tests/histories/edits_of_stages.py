@@ -97,36 +97,36 @@ def repaired(world: World) -> None:
     world.faults -= {"steps", "bridge"}
 
 
-def item_added(world: World, new_item: str, section: str, name: str) -> None:
+def item_added(world: World, new_item: str, section: str, called: str) -> None:
     suite = world.content["suites"][new_item]
-    require(name not in suite.get(section, {}))
-    suite.setdefault(section, {})[name] = copy.deepcopy(NEW[section][name])
+    require(called not in suite.get(section, {}))
+    suite.setdefault(section, {})[called] = copy.deepcopy(NEW[section][called])
 
 
-def item_removed(world: World, item: str, section: str, name: str) -> None:
+def item_removed(world: World, item: str, section: str, called: str) -> None:
     """An objective without items is an error, so no tier of a suite is emptied."""
     own = world.content["suites"][item][section]
     require(len(own) > 1)
-    del own[name]
+    del own[called]
 
 
-def _is_free(world: World, section: str, name: str) -> bool:
-    return not any(name in own.get(section, {}) for own in world.content["suites"].values())
+def _is_free(world: World, section: str, called: str) -> bool:
+    return not any(called in own.get(section, {}) for own in world.content["suites"].values())
 
 
-def item_renamed(world: World, item: str, section: str, name: str, new: str = "") -> None:
-    new = new or (name.removesuffix("_x") if name.endswith("_x") else f"{name}_x")
+def item_renamed(world: World, item: str, section: str, called: str, new: str = "") -> None:
+    new = new or (called.removesuffix("_x") if called.endswith("_x") else f"{called}_x")
     require(_is_free(world, section, new))
     own = world.content["suites"][item]
-    own[section] = {new if n == name else n: one for n, one in own[section].items()}
+    own[section] = {new if n == called else n: one for n, one in own[section].items()}
 
 
-def item_copied(world: World, item: str, section: str, name: str) -> None:
+def item_copied(world: World, item: str, section: str, called: str) -> None:
     """The same questions under a second name."""
-    require(section != "probes" and not name.endswith("_again"))
-    require(_is_free(world, section, f"{name}_again"))
+    require(section != "probes" and not called.endswith("_again"))
+    require(_is_free(world, section, f"{called}_again"))
     own = world.content["suites"][item][section]
-    own[f"{name}_again"] = copy.deepcopy(own[name])
+    own[f"{called}_again"] = copy.deepcopy(own[called])
 
 
 def stage_results_elsewhere(world: World, stage: str, in_place: bool) -> None:
