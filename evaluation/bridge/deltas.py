@@ -122,9 +122,12 @@ def _check_units(pair: Pair, name: str, mine: Item, other: Item) -> None:
 
 
 def _is_same(pair: Pair, mine: Item, other: Item) -> bool:
-    """Return whether both sides are the same: in all measures of all questions, or in their checkpoint."""
+    """Return whether both sides are the same: in all measures of all questions, or in their checkpoint.
+
+    Measures of generated answers do not show it: two checkpoints may share rates and lengths by chance.
+    """
     ours, theirs = mine.measured, other.measured
-    if len(ours) > 1 and pair.tier.secondary and ours.keys() == theirs.keys():
+    if len(ours) > 1 and pair.tier.unranked and ours.keys() == theirs.keys():
         amounts = ((ours[name].amounts, theirs[name].amounts) for name in ours)
         return all(np.array_equal(*sides, equal_nan=True) for sides in amounts)
     return pair.ours.file.checkpoint_identity == pair.theirs.file.checkpoint_identity

@@ -54,3 +54,12 @@ def test_every_stratum_is_paired_by_its_own_prompts(tmp_path: Path) -> None:
     (row,) = (one for one in table if (one["item"], one["step"]) == ("sums (level 1)", 30))
     assert (row["delta"], row["n"]) == (found[1]["delta"], 23)
     assert (row["primary"], row["against"]) == (False, "second/100")
+
+
+def test_equal_rates_and_lengths_of_two_checkpoints_are_no_certainty(tmp_path: Path) -> None:
+    plan = make_plans(tmp_path, tiers=("generation_tasks",), steps=(30,))["second"]
+    write_stage_of(plan, {30: {"seed": 0}})  # the bridge's
+    content = StepDeltas.read(plan.step_folder(30) / "bridge_deltas.json")
+    (row,) = (row for row in content.deltas if row["primary"])
+    assert (row["delta"], row["p"]) == (0, 1)
+    assert row["low"] < 0 < row["high"]

@@ -173,7 +173,7 @@ def summaries(results: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 def completions(results: Path) -> Iterator[tuple[str, str]]:
     """Yield the text of each generated answer, by checkpoint, task, prompt and sample."""
-    for path in sorted(results.rglob("generation/*/completions.jsonl")):
+    for path in sorted(results.rglob("generation/*/results.jsonl")):
         for row in map(json.loads, path.read_text().splitlines()):
             place = path.parent.relative_to(results)
             yield f"{place}/{row['id']}/{row.get('sample', 0)}", row["completion"]

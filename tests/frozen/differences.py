@@ -11,8 +11,8 @@ Numbers = Mapping[tuple[str, str], Any]
 
 CANDIDATE = 1e-4
 """Largest difference of a candidate's log-probability, in nats; of a token's, a tenth of it."""
-DIGITS = 1e-9
-"""Largest relative difference of a value."""
+DIGITS, LEAST = 1e-6, 1e-7
+"""Largest relative and absolute difference of a value: kernels add up in another order."""
 SHOWN = 12
 
 
@@ -27,10 +27,8 @@ def are_equal(kind: str, before: Any, now: Any) -> bool:
         return abs(before - now) <= CANDIDATE
     if kind == "distance":  # from plain passes: no farther than before
         return bool(now <= 1.05 * before + 1e-6)
-    least = (
-        1e-12 if kind == "value" else 1e-5
-    )  # sums of nats over a block: 1e-5 a token, of ten at least
-    return abs(before - now) <= max(least, (DIGITS if kind == "value" else 1e-6) * abs(before))
+    least = LEAST if kind == "value" else 1e-5  # a block's nats: 1e-5 a token, of ten at least
+    return abs(before - now) <= max(least, DIGITS * abs(before))
 
 
 def differences(before: Numbers, now: Numbers) -> dict[str, list[str]]:

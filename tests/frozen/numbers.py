@@ -107,7 +107,7 @@ def _judged(folder: Path, checkout: Checkout) -> Iterator[Line]:
             yield "value", f"{place}: {path}", value
     for place, table in read.summaries(results):
         for row in table:
-            keys = ("tier", "item", "metric", "step", "checkpoint", "position")
+            keys = ("tier", "item", "metric", "step", "position")
             yield from _cells("value", f"{place}/summary", _key(row, keys), row)
     for place, text in read.completions(results):
         yield "exact", place, text
