@@ -33,6 +33,10 @@ RUN, SETTINGS = "EVALUATION_RUN", "EVALUATION_SETTINGS_"
 """Environment variables for jobs: name of a run, and with the key of what was given the text of its
 configuration, whose steps are those that the main process has found."""
 
+NOW = "/proc/self/fd"
+"""A folder that is newer than any result, and of which no checksum is taken. Snakemake makes a missing input
+of a file that exists only if another input is newer; else an outdated file would stay as it is."""
+
 WAITING = "EVALUATION_WAITING"
 """Environment variable of a watcher: listed steps that are not there yet are no mistake."""
 
@@ -98,13 +102,13 @@ class PlannedRun:
         return [str(target.path) for target in targets]
 
     def collected(self, *results: str) -> list[str]:
-        """Return the records of stages' results, which their report needs."""
+        """Return what a report at every call needs: the records of stages' results."""
         if self.is_job:
             return []
         waited = [subject for folder in results for subject in self.subjects(folder)]
         if WAITING in os.environ:
             waited = [subject for subject in waited if is_ready(subject, self.targets)]
-        return [str(self._target(subject).path) for subject in waited]
+        return [NOW, *(str(self._target(subject).path) for subject in waited)]
 
     def scored(self, results: str, place: str) -> list[str]:
         """Return what the results of a checkpoint wait for: the job that scores it, if it has to be.
@@ -136,9 +140,10 @@ class PlannedRun:
 
     def result(self, results: str, place: str) -> list[str]:
         """Return the record of a checkpoint's results, of which somebody wants a file."""
-        return (
-            [] if self.is_job else [str(self._target(or_stop(self._subject, results, place)).path)]
-        )
+        if self.is_job:
+            return []
+        target = self._target(or_stop(self._subject, results, place))
+        return [str(target.path), *([] if target.record else [NOW])]
 
     def _target(self, subject: Subject) -> StepTarget:
         target = or_stop(self.targets.collect, subject)

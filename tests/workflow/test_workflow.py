@@ -101,13 +101,18 @@ def test_a_page_of_outdated_results_says_so_where_a_job_failed(world: World) -> 
         text = page.read_text()
     assert "made from other settings" in text
     assert "made from other settings" not in before
-    well(world.snakemake())
+    well(world.snakemake(str(page)))
     assert page.read_text() == before
 
 
 def test_one_file_is_a_target(world: World) -> None:
+    """Also one that is there, and was made from other settings."""
     target = world.results("stage2", "by_checkpoint", "step_5", "tier3_cf.json")
     before = target.read_bytes()
+    with world.restored():
+        world.change(scoring={"dtype": "bfloat16"})
+        well(world.snakemake(str(target)))
+        assert target.read_bytes() != before
     target.unlink()
     well(world.snakemake(str(target)))
     assert target.read_bytes() == before
