@@ -146,19 +146,19 @@ def test_the_watcher_starts_snakemake_for_what_is_ready(
     assert len(calls) == 1
 
 
+def lines_of(*patterns: str) -> list[str]:
+    paths = [path for pattern in patterns for path in ROOT.glob(pattern)]
+    return [line.strip() for path in paths for line in path.read_text().splitlines()]
+
+
 def test_no_private_part_of_snakemake_is_used() -> None:
     """Of the workflow object, only which files the configuration came from."""
-    texts = [*ROOT.glob("workflow/**/*.smk"), *ROOT.glob("evaluation/flow/*.py")]
-    texts += [ROOT / "Snakefile", ROOT / "workflow/Snakefile"]
-    used = {
-        one for path in texts for one in re.findall(r"(?<![/\w])workflow\.(\w+)", path.read_text())
-    }
+    rules = lines_of("Snakefile", "workflow/Snakefile", "workflow/**/*.smk")
+    lines = [*rules, *lines_of("evaluation/**/*.py")]
+    used = {one for line in lines for one in re.findall(r"(?<![/\w])workflow\.(\w+)", line)}
     assert used <= {"configfiles"}
-    imported = {
-        line for path in texts for line in path.read_text().splitlines() if "snakemake" in line
-    }
-    imports = {line.strip() for line in imported if re.match(r"\s*(from|import) ", line)}
-    assert imports == {
+    assert [line for line in rules if re.search(r"\w\._\w", line)] == []
+    assert {line for line in lines if re.match(r"(from|import)\b.*\bsnakemake", line)} == {
         "from snakemake.utils import min_version",
         "from snakemake.exceptions import WorkflowError",
     }
