@@ -17,8 +17,6 @@ from evaluation.commands import (
 )
 from evaluation.errors import BridgeError, ConfigError, ResultsError
 from evaluation.files import write_text
-from evaluation.results.comparison_file import COMPARISON_FILES, Comparison
-from evaluation.settings import protocol
 from evaluation.settings.runs import By
 
 
@@ -55,7 +53,7 @@ def _add_compare(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--output",
         type=a_path,
         metavar="DIR",
-        help=f"also write {', '.join(COMPARISON_FILES)} there",
+        help="also write comparison.csv there, in the form of a stage's table",
     )
     add_json(command)
     about = "match checkpoints of two runs by steps (default) or training tokens"
@@ -80,31 +78,33 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     """Compare two checkpoints or runs; with `--fail-on-regression`, return 1 for a regression."""
-    from evaluation.reporting.comparison import folders_as_text, is_worse_at_last, runs_as_text
+    from evaluation.reporting.comparison import as_json, as_text, is_worse_at_last
     from evaluation.results.tier_files import tiers_in
-    from evaluation.runs.compare import compare_checkpoints, compare_runs, write_comparisons
+    from evaluation.runs.compare import (
+        COMPARISON,
+        compare_checkpoints,
+        compare_runs,
+        write_comparison,
+    )
     from evaluation.runs.find import find_run
 
-    paths = options.ours, options.theirs
-    if are_runs := not any(map(tiers_in, paths)):
-        names = ["/".join(path.parts[-2:]) for path in paths]
-        names = names if names[0] != names[1] else [*map(str, paths)]
-        ours, theirs = map(find_run, names, paths)
-        compared = compare_runs(ours, theirs, options.by or "steps")
+    paths, notes = (options.ours, options.theirs), list[str]()
+    if not any(map(tiers_in, paths)):
+        ours, theirs = (find_run(str(path), path) for path in paths)
+        stages, notes = compare_runs(ours, theirs, options.by or "steps")
     elif options.by is not None:
         raise ConfigError(
             f"--by is for two runs; {paths[0]} and {paths[1]} are read as results of two checkpoints"
         )
     else:
-        compared = compare_checkpoints(*paths)
+        stages = [compare_checkpoints(*paths)]
     if options.output is not None:
-        write_comparisons(options.output, [compared])
+        write_comparison(options.output / COMPARISON, stages)
     if options.json:
-        comparison = Comparison(protocol=protocol.BRIDGE, comparisons=(compared,))
-        print_json(comparison.model_dump(mode="json"))
+        print_json(as_json(stages, notes))
     else:
-        print(runs_as_text(compared) if are_runs else folders_as_text(compared))
-    is_worse = is_worse_at_last(compared)
+        print(f"A = {paths[0]}\nB = {paths[1]}\n\n{as_text(stages, notes)}")
+    is_worse = is_worse_at_last(stages)
     if is_worse is None and options.fail_on_regression:
         raise BridgeError(
             f"{paths[0]}: nothing could be tested against {paths[1]}, so a regression "

@@ -10,25 +10,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.write import ComparedStep, write_deltas, write_stage
 from evaluation.checkpoints.subjects import stage_steps
 from evaluation.errors import EvaluationError
 from evaluation.files import write_text
-from evaluation.reporting.comparison import write_configured
+from evaluation.reporting.comparison import compare_configured
 from evaluation.reporting.figures import write_figures
 from evaluation.reporting.judged_stage import read_stage as judged_stage
 from evaluation.reporting.page import front_page, overview, stage_page
 from evaluation.reporting.table import stage_rows
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
-from evaluation.results.comparison_file import COMPARISON_FILES, RunComparison
 from evaluation.results.deltas_file import DELTAS, ObjectiveVerdict
 from evaluation.results.stage_files import OVERVIEW, PAGE, RECOMMENDATION
 from evaluation.results.table import write_rows
 from evaluation.results.tier_files import tiers_in
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS
 
 Plans = Mapping[str, StagePlan]
 
@@ -87,27 +84,12 @@ def report_run(plans: Plans, jobs: Mapping[str, Sequence[str]] = MappingProxyTyp
     Args:
         jobs: Sentences on jobs that failed, by stage.
     """
-    config, compared = next(iter(plans.values())).config, list[RunComparison]()
-    if config.runs:
-        compared = write_configured(plans)
-    else:
-        _remove([Path(config.results) / name for name in COMPARISON_FILES])
+    results = Path(next(iter(plans.values())).config.results)
+    better, failed = compare_configured(plans)
     stages = {name: judged_stage(plan, plans, jobs.get(name, ())) for name, plan in plans.items()}
-    write_text(Path(config.results) / PAGE, front_page(stages, _on_runs(compared)))
-    write_text(Path(config.results) / OVERVIEW, overview(stages))
-    return [f"runs.{run.run_b}: {run.error}" for run in compared if run.error]
-
-
-def _on_runs(found: Sequence[RunComparison]) -> list[str]:
-    """Return which of the configured runs is better in each stage, and since when, in sentences."""
-    return [f"{run.run_b} is not compared: {run.error}" for run in found if run.error] + [
-        f"This run (A) and {run.run_b} (B), {stage.title}: {lead['sentence']}"
-        for run in found
-        for stage in run.stages
-        for lead in stage.leads
-        if lead["item"] == OVERALL
-        and lead["metric"].removeprefix("delta_") == TIERS[lead["tier"]].headline
-    ]
+    write_text(results / PAGE, front_page(stages, [*failed, *better]))
+    write_text(results / OVERVIEW, overview(stages))
+    return failed
 
 
 def _remove(paths: Sequence[Path]) -> None:

@@ -10,7 +10,7 @@ from evaluation.checkpoints.training import consumed_tokens
 from evaluation.errors import EvaluationError
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.deltas_file import StepDeltas
-from evaluation.results.table import TABLE_COLUMNS, TableRows
+from evaluation.results.table import TABLE_COLUMNS, TableRows, delta_columns
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -72,7 +72,9 @@ def _stratum(deltas: StepDeltas, row: dict[str, Any], about: dict[str, Any]) -> 
     metric = TIERS[row["tier"]].head
     columns = {
         **about,
-        **{name: row[name] for name in ("tier", "value", "delta", "p", "p_holm", "mde", "flag")},
+        **delta_columns(row),
+        "tier": row["tier"],
+        "value": row["value"],
         "item": f"{row['item']} ({row['by']} {row['group']})",
         "n": row["prompts"],
         "metric": metric.name,
@@ -80,8 +82,6 @@ def _stratum(deltas: StepDeltas, row: dict[str, Any], about: dict[str, Any]) -> 
         "higher_is_better": metric.higher_is_better,
         "primary": False,
         "against": "/".join(Path(deltas.bridge.path).parts[-2:]),
-        "delta_low": row["low"],
-        "delta_high": row["high"],
     }
     return {name: columns.get(name) for name in _NAMES}
 
@@ -93,16 +93,12 @@ Key = tuple[str, str, str, int | None]
 def _by_key(content: StepDeltas) -> Iterator[tuple[Key, dict[str, Any]]]:
     """Yield what the table has of each delta, by tier, item, metric and position."""
     for row in content.deltas:
-        names = ("delta", "p", "p_holm", "mde", "flag", "gained", "lost")
-        columns = {name: row.get(name) for name in names}
-        bounds = {"delta_low": row["low"], "delta_high": row["high"]}
         key = row["tier"], row["item"], row["metric"].removeprefix("delta_"), None
-        yield key, {**columns, **bounds, "against": row["bridge"]}
+        yield key, {**delta_columns(row), "against": row["bridge"]}
     bridge = "/".join(Path(content.bridge.path).parts[-2:])
     for row in content.by_position:
-        bounds = {"delta": row["delta"], "delta_low": row["low"], "delta_high": row["high"]}
         key = row["tier"], row["item"], TIERS[row["tier"]].headline, row["first"]
-        yield key, {**bounds, "against": bridge}
+        yield key, {**delta_columns(row), "against": bridge}
 
 
 def tokens_before(stage: StageResults, plans: Mapping[str, StagePlan]) -> int | None:

@@ -5,6 +5,7 @@ one. `item` may be a mean, such as `overall` or `reading (group)`; `position` is
 positions, in rows about these alone.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,13 @@ TABLE_COLUMNS: Columns = {
 
 TableRows = list[dict[str, Any]]
 """Rows of a long table, values by column."""
+
+
+def delta_columns(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the table has of a delta, from its columns in `bridge_deltas.json`."""
+    names = ("delta", "p", "p_holm", "mde", "flag", "gained", "lost")
+    bounds = {"delta_low": row["low"], "delta_high": row["high"]}
+    return {name: row.get(name) for name in names} | bounds
 
 
 def read_rows(path: Path) -> TableRows:

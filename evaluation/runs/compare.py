@@ -1,6 +1,7 @@
 """Compare two runs, checkpoint by checkpoint, with the paired statistics of the bridge."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,69 +10,92 @@ from evaluation.bridge.delta import OVERALL, Delta
 from evaluation.bridge.deltas import compare
 from evaluation.errors import BridgeError
 from evaluation.results.columns import write_csv
-from evaluation.results.comparison_file import (
-    COMPARISON,
-    COMPARISON_COLUMNS,
-    COMPARISON_TABLE,
-    Comparison,
-    RunComparison,
-    StageComparison,
-)
-from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_folder
+from evaluation.results.table import TABLE_COLUMNS, TableRows, delta_columns
 from evaluation.runs.find import Run, RunCheckpoint
-from evaluation.runs.leads import Lead, leads
+from evaluation.runs.leads import Bounds, Key, Lead, leads
 from evaluation.runs.matching import NEAR, Match, matches, paired_stages
-from evaluation.settings import protocol
 from evaluation.settings.runs import By
 from evaluation.settings.tiers import TIERS
 
+COMPARISON = "comparison.csv"
 
-def compare_runs(ours: Run, theirs: Run, by: By = "steps") -> RunComparison:
+COMPARISON_COLUMNS = (*TABLE_COLUMNS, "against_value", "low_all", "high_all")
+"""Those of a stage's table, then B's value, and the interval that holds for all matched checkpoints."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageComparison:
+    """One stage of two runs: rows of each match in the form of the long table, and leads, means first."""
+
+    title: str
+    matched: Sequence[Match]
+    rows: Sequence[TableRows]
+    leads: Sequence[Lead]
+    notes: Sequence[str]
+
+
+def compare_runs(
+    ours: Run, theirs: Run, by: By = "steps"
+) -> tuple[list[StageComparison], list[str]]:
     """Compare the stages that both runs have, at the checkpoints that match; differences are A - B.
 
     A stage without matching checkpoints becomes a note if another stage has some.
     """
-    compared, notes = [], []
+    compared, notes = list[StageComparison](), list[str]()
     for stages in paired_stages(ours, theirs):
-        sides = ours.stages[stages[0]], theirs.stages[stages[1]]
+        title = " against ".join(dict.fromkeys(stages))
         try:
-            matched = matches(*sides, by, " and ".join(dict.fromkeys(stages)))
+            matched = matches(ours.stages[stages[0]], theirs.stages[stages[1]], by, title)
         except BridgeError as error:
             notes.append(str(error))
             continue
-        names = {"stage_a": stages[0], "stage_b": stages[1]}
-        compared.append(_stage({"run_a": ours.name, "run_b": theirs.name, **names}, matched, by))
+        compared.append(_stage(title, matched, stages[0], f"{theirs.name}/{stages[1]}"))
     if not compared:
         raise BridgeError("; ".join(notes))
-    return RunComparison(
-        run_a=ours.name,
-        run_b=theirs.name,
-        path_a=str(ours.path),
-        path_b=str(theirs.path),
-        notes=tuple(notes),
-        stages=tuple(compared),
-    )
+    return compared, notes
 
 
-def _stage(names: Mapping[str, str], matched: Sequence[Match], by: By) -> StageComparison:
-    """Return a stage's comparison; `names` has the names of both runs and stages."""
+def compare_checkpoints(path_a: Path, path_b: Path) -> StageComparison:
+    """Compare two checkpoints, whatever their steps; differences are A - B."""
+    ours, theirs = (read_folder(path) for path in (path_a, path_b))
+    a, b = (RunCheckpoint(step=side.header.step, folder=side.folder) for side in (ours, theirs))
+    stages = ours.header.stage, theirs.header.stage
+    title = " against ".join(dict.fromkeys(stages))
+    return replace(_stage(title, [Match(a, b)], *stages), leads=())
+
+
+def _stage(title: str, matched: Sequence[Match], stage: str, against: str) -> StageComparison:
+    """Return a stage's comparison; `against` is B's name in the rows, without the step."""
     deltas, notes = _deltas(matched)
     tested = {
         (delta.tier, delta.metric) for of_match in deltas for delta in of_match if delta.primary
     }
     leading = [[d for d in of_match if (d.tier, d.metric) in tested] for of_match in deltas]
-    lead_rows = leads(matched, leading)
-    in_order = sorted(lead_rows, key=lambda lead: lead.key[1] != OVERALL)
-    return StageComparison(
-        stage_a=names["stage_a"],
-        stage_b=names["stage_b"],
-        by=by,
-        checkpoints=len(matched),
-        notes=tuple(notes),
-        leads=tuple(lead.row for lead in in_order),
-        deltas=tuple(_rows(names, matched, deltas, lead_rows)),
-    )
+    found, rows = leads(matched, leading), list[TableRows]()
+    for number, (match, of_match) in enumerate(zip(matched, deltas, strict=True)):
+        wide = {lead[:3]: lead.bounds[number] for lead in found}
+        step, tokens = match.ours.step, match.ours.tokens
+        about = {"stage": stage, "checkpoint": f"step {step}", "step": step, "role": "step"}
+        about |= {"tokens": tokens, "against": f"{against}/{match.theirs.step}"}
+        rows.append([{**about, **_row(delta, wide)} for delta in of_match])
+    in_order = sorted(found, key=lambda lead: lead.item != OVERALL)
+    return StageComparison(title=title, matched=matched, rows=rows, leads=in_order, notes=notes)
+
+
+def _row(delta: Delta, wide: Mapping[Key, Bounds]) -> dict[str, Any]:
+    columns, key = delta.columns, (delta.tier, delta.item, delta.metric)
+    same = ("tier", "item", "group", "value", "n", "note", "primary", "higher_is_better")
+    low, high = wide.get(key, (None, None))
+    return {
+        **{name: columns[name] for name in same},
+        **delta_columns(columns),
+        "metric": delta.metric.removeprefix("delta_"),
+        "unit": delta.definition.unit,
+        "against_value": delta.bridge_value,
+        "low_all": low,
+        "high_all": high,
+    }
 
 
 def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str]]:
@@ -107,37 +131,6 @@ def _read_sides(ours: Path, theirs: Path) -> tuple[Results, Results]:
     return sides
 
 
-def _rows(
-    names: Mapping[str, str],
-    matched: Sequence[Match],
-    deltas: Sequence[Sequence[Delta]],
-    lead_rows: Sequence[Lead],
-) -> Iterator[dict[str, Any]]:
-    for number, (match, of_match) in enumerate(zip(matched, deltas, strict=True)):
-        simultaneous = {lead.key: lead.estimates[number] for lead in lead_rows}
-        a, b = match.ours, match.theirs
-        about = {**names, "step_a": a.step, "step_b": b.step}
-        about |= {"tokens_a": a.tokens, "tokens_b": b.tokens}
-        for delta in of_match:
-            wide = simultaneous.get((delta.tier, delta.item, delta.metric))
-            bounds = (None, None) if wide is None else (wide.low, wide.high)
-            columns = delta.columns
-            sides = {"value_a": columns.pop("value"), "value_b": columns.pop("bridge_value")}
-            yield {**about, **sides, **columns, "low_all": bounds[0], "high_all": bounds[1]}
-
-
-def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
-    """Compare two checkpoints, whatever their steps, as one stage without leads; differences are A - B."""
-    ours, theirs = (read_folder(path) for path in (path_a, path_b))
-    runs = {"run_a": ours.label, "run_b": theirs.label}
-    stages = {"stage_a": ours.header.stage, "stage_b": theirs.header.stage}
-    a, b = (RunCheckpoint(step=side.header.step, folder=side.folder) for side in (ours, theirs))
-    stage = _stage({**runs, **stages}, [Match(a, b)], "steps")
-    stage = stage.model_copy(update={"leads": ()})
-    paths = {"path_a": str(path_a), "path_b": str(path_b)}
-    return RunComparison(**runs, **paths, stages=(stage,))  # type: ignore[arg-type]
-
-
 def _notes_on_tokens(matched: Sequence[Match]) -> list[str]:
     """Return a note if matched checkpoints have seen different numbers of tokens."""
     text = (
@@ -152,11 +145,7 @@ def _notes_on_tokens(matched: Sequence[Match]) -> list[str]:
     return [*differ][:1]
 
 
-def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> list[Path]:
-    """Write all comparisons in order to `comparison.csv` and `comparison.json`."""
-    content = Comparison(protocol=protocol.BRIDGE, comparisons=tuple(comparisons))
-    stages = [stage for comparison in comparisons for stage in comparison.stages]
-    rows = [row for stage in stages for row in stage.deltas]
-    write_csv(folder / COMPARISON_TABLE, COMPARISON_COLUMNS, rows)
-    write_model(folder / COMPARISON, Comparison, content.model_dump(mode="json"))
-    return [folder / COMPARISON_TABLE, folder / COMPARISON]
+def write_comparison(path: Path, stages: Sequence[StageComparison]) -> None:
+    """Write the rows of all matches to a CSV file."""
+    every = (row for stage in stages for of_match in stage.rows for row in of_match)
+    write_csv(path, COMPARISON_COLUMNS, every)

@@ -7,26 +7,36 @@ matched checkpoints; those of single slices, tasks or rates also over their numb
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from evaluation.bridge.choice import of_recipe, simultaneous_alpha
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
-from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha
+from evaluation.bridge.estimate import ALPHA, at_alpha
 from evaluation.runs.matching import Match
 from evaluation.settings.tiers import TIERS, TierName
 
 Key = tuple[TierName, str, str]
 """Tier, item and metric of a delta."""
 
+Bounds = tuple[float | None, float | None]
+
 _SIDES: dict[int, Literal["A", "B"]] = {1: "A", -1: "B"}
 
 
 class Lead(NamedTuple):
-    """Which run is better in one delta; estimates have intervals that hold for all checkpoints at once."""
+    """Which run is better in one delta, at the last `checkpoints`, from A's step `since` on.
 
-    key: Key
-    estimates: Sequence[Estimate]
-    row: dict[str, Any]
+    `bounds` are those of A - B at each match, which hold for all of them at once.
+    """
+
+    tier: TierName
+    item: str
+    metric: str
+    better: Literal["A", "B"] | None
+    since: int | None
+    checkpoints: int
+    sentence: str
+    bounds: Sequence[Bounds]
 
 
 def leads(matched: Sequence[Match], deltas: Sequence[Sequence[Delta]]) -> list[Lead]:
@@ -76,20 +86,16 @@ def _lead(key: Key, matched: Sequence[Match], deltas: Sequence[Delta], family: i
     change = deltas[-1].definition.change(estimates[-1].value, decides.low, decides.high)
     what = f"{tier} {'' if item == OVERALL else f'{item} '}{TIERS[tier].metric(metric).words}"
     noise = "" if recipe is None else ", with the noise of checkpoints"
-    row = dict[str, Any](
-        tier=tier,
-        item=item,
-        metric=metric,
-        better=better,
-        since_step_a=matched[since].ours.step if better else None,
-        since_step_b=matched[since].theirs.step if better else None,
-        checkpoints=count if better else 0,
-        confidence=1 - alpha,
-        recipe_low=None if recipe is None else recipe.low,
-        recipe_high=None if recipe is None else recipe.high,
-        sentence=f"{what}: {text}; A - B {change} at {last}{noise}",
+    return Lead(
+        tier,
+        item,
+        metric,
+        better,
+        matched[since].ours.step if better else None,
+        count if better else 0,
+        f"{what}: {text}; A - B {change} at {last}{noise}",
+        [(estimate.low, estimate.high) for estimate in estimates],
     )
-    return Lead(key, estimates, row)
 
 
 def _sign(sign: int, low: float | None, high: float | None) -> int:

@@ -1,23 +1,20 @@
 """Two runs at the checkpoints that meet: deltas, intervals over all of them, and which run is better."""
 
+import json
 import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from types import MappingProxyType
 
 import pyarrow.csv
 import pytest
 
 from evaluation.bridge.delta import OVERALL
-from evaluation.results.comparison_file import (
-    COMPARISON_FILES,
-    Comparison,
-    StageComparison,
-)
-from evaluation.runs.compare import compare_runs
+from evaluation.results.table import TABLE_COLUMNS
+from evaluation.runs.compare import StageComparison, compare_runs
 from evaluation.runs.find import find_run
+from evaluation.runs.leads import Lead
 from evaluation.settings.runs import By
 from tests.bridge.folders import make_plans, write_side
 from tests.tools.conftest import Command, command
@@ -60,16 +57,15 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def compared(root: Path, a: str, b: str, by: By = "steps") -> StageComparison:
     sides = (find_run(name, root / name / "results") for name in (a, b))
-    return compare_runs(*sides, by).stages[0]
+    return compare_runs(*sides, by)[0][0]
 
 
-def steps_of(stage: StageComparison) -> list[tuple[int, int]]:
-    return list(dict.fromkeys((row["step_a"], row["step_b"]) for row in stage.deltas))
+def steps_of(stage: StageComparison) -> list[tuple[int | None, int | None]]:
+    return [(match.ours.step, match.theirs.step) for match in stage.matched]
 
 
-def lead_in(stage: StageComparison, key: tuple[str, str, str] = ACC) -> Any:
-    rows = (SimpleNamespace(**row) for row in stage.leads)
-    return next(one for one in rows if (one.tier, one.item, one.metric) == key)
+def lead_in(stage: StageComparison, key: tuple[str, str, str] = ACC) -> Lead:
+    return next(lead for lead in stage.leads if lead[:3] == key)
 
 
 def test_by_tokens(runs: Path) -> None:
@@ -82,27 +78,32 @@ def test_by_tokens(runs: Path) -> None:
     assert "at step 10 A has seen 10,000, B 20,000" in " ".join(same.notes)
 
 
-def test_files_say_what_the_terminal_says(command: Command, runs: Path, tmp_path: Path) -> None:
-    line = ("compare", runs / "a/results", runs / "b/results", "--output", tmp_path / "out")
-    ended = command(*line)
-    ended.check(0)
-    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == sorted(COMPARISON_FILES)
-    content = Comparison.read(tmp_path / "out/comparison.json").comparisons[0].stages[0]
-    for lead in content.leads:
-        if lead["item"] == OVERALL:
-            assert lead["sentence"] in ended.out
-    acc = lead_in(content)
-    assert (acc.better, acc.since_step_a, acc.since_step_b, acc.checkpoints) == ("A", 20, 20, 3)
+def test_which_run_is_better_since_when(command: Command, runs: Path) -> None:
+    stage = compared(runs, "a", "b")
+    acc = lead_in(stage)
+    assert (acc.better, acc.since, acc.checkpoints) == ("A", 20, 3)
     assert "A is better from step 20 on (3 of 4 matched checkpoints)" in acc.sentence
-    nats = lead_in(content, ("tier2", OVERALL, "delta_nats_per_token"))  # less is better
-    assert (nats.better, nats.since_step_a) == ("A", 20)
+    nats = lead_in(stage, ("tier2", OVERALL, "delta_nats_per_token"))  # less is better
+    assert (nats.better, nats.since) == ("A", 20)
     turned = lead_in(compared(runs, "b", "a"))
-    assert (turned.better, turned.since_step_a) == ("B", 20)
-    rows = pyarrow.csv.read_csv(tmp_path / "out/comparison.csv").to_pylist()
-    assert len(rows) == len(content.deltas)
-    for row, model in zip(rows, content.deltas, strict=True):
-        assert row["delta"] == pytest.approx(model["delta"])
-        assert math.isclose(row["value_a"] - row["value_b"], row["delta"], abs_tol=1e-9)
+    assert (turned.better, turned.since) == ("B", 20)
+    ended = command("compare", runs / "a/results", runs / "b/results")
+    ended.check(0)
+    assert acc.sentence in ended.out
+
+
+def test_the_file_has_rows_of_the_long_table(command: Command, runs: Path, tmp_path: Path) -> None:
+    sides = runs / "a/results", runs / "b/results"
+    command("compare", *sides, "--output", tmp_path).check(0)
+    found = pyarrow.csv.read_csv(tmp_path / "comparison.csv")
+    assert found.column_names[: len(TABLE_COLUMNS)] == [*TABLE_COLUMNS]
+    rows = found.to_pylist()
+    assert {row["against"] for row in rows} == {f"{sides[1]}/second/{step}" for step in STEPS}
+    for row in rows:
+        assert math.isclose(row["value"] - row["against_value"], row["delta"], abs_tol=1e-9)
+        assert row["low_all"] is None or row["low_all"] <= row["delta_low"]
+    (stage,) = json.loads(command("compare", *sides, "--json").out)["stages"]
+    assert [row["delta"] for row in stage["rows"]] == pytest.approx([row["delta"] for row in rows])
 
 
 def test_exit_codes_of_runs(command: Command, runs: Path) -> None:

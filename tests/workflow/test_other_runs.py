@@ -4,6 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow.csv
+
 from evaluation.checkpoints.training import METADATA
 from tests.histories.warm import well
 from tests.workflow.world import build_world, jobs, stored_scores
@@ -28,12 +30,12 @@ def test_other_runs_are_compared_and_one_that_cannot_be_stops_no_other(tmp_path:
     done = well(world.snakemake())
     assert jobs(done) == {"report", "all"}
     assert stored_scores(world.results()) == scores
-    found = {one["run_b"]: one for one in world.read("comparison.json")["comparisons"]}
-    assert found["good"]["error"] is None
-    (stage,) = found["good"]["stages"]  # of stage 1 no tokens are known
-    assert (stage["stage_a"], stage["by"], stage["checkpoints"]) == ("stage2", "tokens", 2)
-    assert found["bad"]["error"].startswith(sentence := f"{bad}: no such file or folder")
-    assert sentence in world.results("report.html").read_text()
+    rows = pyarrow.csv.read_csv(world.results("comparison.csv")).to_pylist()
+    matched = {(row["step"], row["against"]) for row in rows}  # of stage 1 no tokens are known
+    assert matched == {(5, "good/stage2/15"), (15, "good/stage2/5")}
+    page = world.results("report.html").read_text()
+    assert "This run (A) and good (B), stage2: " in page
+    assert (sentence := f"runs.bad: {bad}: no such file or folder") in page
     shutil.copytree(other, bad)
     well(world.snakemake())  # it is tried again by every run
     assert sentence not in world.results("report.html").read_text()
