@@ -66,7 +66,8 @@ def _file(tier: TierName, item: str) -> str:
 
 def _log(model: str, folder: Path, tier: TierName, item: str, samples: list[Log]) -> Log:
     results = read_tier(folder, tier)
-    header, made = results.file, results.path.stat().st_mtime
+    header = results.file
+    made = datetime.fromtimestamp(results.path.stat().st_mtime, UTC).isoformat()
     metric, scored = TIERS[tier].headline, [s["scores"] for s in samples if s["scores"]]
     judged = [scores["credit"]["value"] for scores in scored]
     mean = {"name": metric, "value": sum(judged) / len(judged) if judged else None}
@@ -75,7 +76,7 @@ def _log(model: str, folder: Path, tier: TierName, item: str, samples: list[Log]
         "version": 2,
         "status": "success",
         "eval": {
-            "created": datetime.fromtimestamp(made, UTC).isoformat(),
+            "created": made,
             "task": item,
             "task_id": f"{model}/{tier}/{item}",
             "model": model,
@@ -84,11 +85,13 @@ def _log(model: str, folder: Path, tier: TierName, item: str, samples: list[Log]
             "packages": {name: of[0] for name, of in header.packages.items() if of},
             "metadata": {"checkpoint": header.checkpoint, "protocol": header.protocol},
         },
+        "plan": {},  # `inspect view bundle` needs it and `stats`
         "results": {
             "total_samples": len(samples),
             "completed_samples": len(samples),
             "scores": [score] if judged else [],
         },
+        "stats": {"started_at": made, "completed_at": made},
         "samples": samples,
     }
 

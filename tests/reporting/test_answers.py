@@ -90,21 +90,22 @@ def test_logs_of_inspect_have_every_question_once(plan: StagePlan, tmp_path: Pat
 
 READ = """
 import sys
-from inspect_ai.log import list_eval_logs, read_eval_log
+from inspect_ai.log import bundle_log_dir, list_eval_logs, read_eval_log
 for found in list_eval_logs(sys.argv[1], recursive=True):
     log = read_eval_log(found)
     print(log.eval.task, len(log.samples), log.status)
+bundle_log_dir(sys.argv[1], sys.argv[2])
 """
 
 
 @pytest.mark.long
-def test_inspect_itself_reads_them(plan: StagePlan, tmp_path: Path) -> None:
+def test_inspect_itself_reads_them_and_makes_a_site(plan: StagePlan, tmp_path: Path) -> None:
     python = ROOT / ".venv-inspect" / "bin" / "python"
     if not python.exists():
         pytest.skip("no .venv-inspect: make .venv-inspect/.complete")
     paths = [*write_logs(plan, tmp_path / "logs", [20])]
-    read = subprocess.run(
-        [python, "-c", READ, str(tmp_path / "logs")], capture_output=True, text=True, check=True
-    )
-    assert len(read.stdout.splitlines()) == len(paths)
+    call = [python, "-c", READ, str(tmp_path / "logs"), str(tmp_path / "site")]
+    read = subprocess.run(call, capture_output=True, text=True, check=True)
+    assert read.stdout.count(" success\n") == len(paths)
     assert "quiz 400 success" in read.stdout
+    assert (tmp_path / "site" / "index.html").is_file()
