@@ -66,10 +66,10 @@ class Breakdowns(NamedTuple):
 
 
 def _corrected(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
+    adjusted = holm([row["p"] for row in rows])
     return [
         {**row, "p_holm": p, "flag": None if p is None else flag_of(row["delta"], p)}
-        for row, p in zip(rows, adjusted.values(), strict=True)
+        for row, p in zip(rows, adjusted, strict=True)
     ]
 
 

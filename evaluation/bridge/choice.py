@@ -17,7 +17,7 @@ with a the reach of the questions and b the noise times Student's t (Graybill an
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -27,19 +27,21 @@ from scipy import special
 from evaluation.bridge.estimate import ALPHA, Estimate, mean, quantile
 from evaluation.bridge.paired import estimate_of
 from evaluation.metrics.variance import Floats
-from evaluation.settings.requested_steps import FEWEST, last_ones
 
 _DRAWS = 20_000
 
+FEWEST, MOST = 3, 5
+"""Fewest and most last checkpoints from which their noise is estimated: the last half of them."""
 
-def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return Holm's adjusted p-values of a family of tests by name; None does not count as a test."""
-    tests = sorted((p, name) for name, p in p_values.items() if p is not None)
-    adjusted: dict[str, float | None] = dict.fromkeys(p_values)
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return Holm's adjusted p-values of a family of tests, in order; None does not count as a test."""
+    tests = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
     largest = 0.0
-    for rank, (p, name) in enumerate(tests):
+    for rank, (p, place) in enumerate(tests):
         largest = max(largest, min(1.0, p * (len(tests) - rank)))
-        adjusted[name] = largest
+        adjusted[place] = largest
     return adjusted
 
 
@@ -140,7 +142,7 @@ def of_recipe(estimate: Estimate, values: Sequence[float], sides: int = 2) -> Re
         values: The difference at each checkpoint, in ascending steps.
         sides: How often the noise counts: 1 where each value has a checkpoint of its own on both sides.
     """
-    last = last_ones(values)
+    last = values[-max(FEWEST, min(MOST, len(values) // 2)) :]
     if len(last) < FEWEST or estimate.low is None or estimate.high is None:
         return None
     noise = math.sqrt(sides * float(np.var(last, ddof=1)))

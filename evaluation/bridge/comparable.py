@@ -1,15 +1,16 @@
 """Refuse results whose difference would be meaningless, and note what else differs."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from evaluation.bridge.pairing import AGAIN, Pair
+from evaluation.bridge.pairing import AGAIN
 from evaluation.errors import BridgeError, first_few
-from evaluation.results.read import Item, Results, TierResults
+from evaluation.results.read import Results, TierResults
+from evaluation.results.tier_files import OtherEngine
 
-_OF_TOKENS = ("data", "prompts")
-"""Checksums of data that holds token ids, which differs with the tokenizer."""
+_OF_TOKENS = ("tokenizer", "data", "prompts")
+"""A tokenizer, and checksums of data that holds its token ids."""
 
 
 def check_comparable(
@@ -21,7 +22,7 @@ def check_comparable(
         other = theirs.tiers.get(name)
         if other is None:
             raise BridgeError(f"{theirs.folder}: has no {name}, which {ours.folder} has; score it")
-        _check_tier(mine, other, _OF_TOKENS if across_tokenizers else ())
+        _check_same(mine, other, across_tokenizers)
         notes += [f"{name}: {note}" for note in _notes(mine, other)]
     headers = [side.tiers[next(iter(ours.tiers))].file for side in (ours, theirs)]
     lengths = [header.trained_sequence_length for header in headers]
@@ -33,37 +34,46 @@ def check_comparable(
     ]
 
 
-def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:
-    """Refuse tiers that differ; `left_out` names what may differ, and where given, tokenizers may, too."""
-    ours, theirs = mine.file, other.file
-    same: dict[str, tuple[Any, Any]] = {"protocol": (ours.protocol, theirs.protocol)}
-    if not left_out:
-        same["tokenizer"] = ours.tokenizer.identity, theirs.tokenizer.identity
-    same["sequence length"] = ours.sequence_length, theirs.sequence_length
-    if ours.dtype is not None and theirs.dtype is not None:  # an external command may not state it
-        same["dtype"] = ours.dtype, theirs.dtype
-    same |= {what: (value, other.same.get(what)) for what, value in mine.same.items()}
-    for what, values in same.items():
-        if what not in left_out:
-            _check_same(what, values, (mine.path, other.path))
-    if mine.tier.rates:
-        return
-    _check_names(mine, other)
-    for name, item in mine.items.items():
-        for what, value in item.same.items():
-            if what not in left_out:
-                values = value, other.items[name].same.get(what)
-                where = mine.folder, other.folder
-                _check_same(f"{what} of {mine.tier.item} {name!r}", values, where)
+def _check_same(mine: TierResults, other: TierResults, across_tokenizers: bool) -> None:
+    """Refuse tiers that were not scored alike, on the same data; raise BridgeError."""
+    sides = (mine, other), (other, mine)
+    alone = [(a, [name for name in a.items if name not in b.items]) for a, b in sides]
+    if any(names for _, names in alone) and not mine.tier.rates:
+        differ = (f"{a.folder} has {first_few(names, 4)} alone" for a, names in alone if names)
+        raise BridgeError(f"the suites differ: {'; '.join(differ)}; score the same suites on both")
+    ours, theirs = (_what_must_be_the_same(side, across_tokenizers) for side in (mine, other))
+    for what, value in ours.items():
+        there = theirs.get(what)
+        is_unknown = what == "dtype" and None in (
+            value,
+            there,
+        )  # an external command may not state it
+        if value != there and not is_unknown:
+            seen = (
+                f"{_shown(value, there)} in {mine.path}, but {_shown(there, value)} in {other.path}"
+            )
+            instead = "compare the bits per byte of both summary.csv"
+            remedy = instead if what == "tokenizer" else AGAIN
+            raise BridgeError(f"{what}: {seen}; they must not be compared: {remedy}")
 
 
-def _check_same(what: str, values: tuple[Any, Any], where: tuple[object, object]) -> None:
-    if values[0] != values[1]:
-        ours, theirs = _shown(*values), _shown(*values[::-1])
-        instead = "compare the bits per byte of both summary.csv" if what == "tokenizer" else AGAIN
-        raise BridgeError(
-            f"{what}: {ours} in {where[0]}, but {theirs} in {where[1]}; they must not be compared: {instead}"
-        )
+def _what_must_be_the_same(side: TierResults, across_tokenizers: bool) -> dict[str, Any]:
+    """Return what both sides must have in common, of the tier and of each item, by its name in messages."""
+    file, items = side.file, {} if side.tier.rates else side.items
+    of_tier = {
+        "protocol": file.protocol,
+        "tokenizer": file.tokenizer.identity,
+        "sequence length": file.sequence_length,
+        "dtype": file.dtype,
+        **side.same,
+    }
+    parts = {"": of_tier, **{f" of {side.tier.item} {n!r}": i.same for n, i in items.items()}}
+    return {
+        f"{what}{part}": value
+        for part, same in parts.items()
+        for what, value in same.items()
+        if not (across_tokenizers and what in _OF_TOKENS)
+    }
 
 
 def _shown(value: object, other: object) -> str:
@@ -75,22 +85,14 @@ def _shown(value: object, other: object) -> str:
     return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b", r"\1…", shown)
 
 
-def _check_names(mine: TierResults, other: TierResults) -> None:
-    sides = (mine, other), (other, mine)
-    alone = [(a.folder, [name for name in a.items if name not in b.items]) for a, b in sides]
-    if any(names for _, names in alone):
-        differ = (f"{folder} has {first_few(names, 4)} alone" for folder, names in alone if names)
-        raise BridgeError(f"the suites differ: {'; '.join(differ)}; score the same suites on both")
-
-
 def _notes(mine: TierResults, other: TierResults) -> Iterator[str]:
     """Yield notes on groups that cannot be compared, on engines, and on causes of floating-point noise."""
     ours, theirs = mine.file, other.file
+    for name in {**ours.groups, **theirs.groups}:
+        if ours.groups.get(name) != theirs.groups.get(name):
+            yield f"the group {name} is not the same on both sides"
     tokens = () if mine.tier.rates else (ours.row_tokens, theirs.row_tokens)
     rows = [" and ".join(f"{n:,}" for n in of_side) or None for of_side in tokens] or [None, None]
-    for name in {**ours.groups, **theirs.groups}:
-        if name not in Pair(mine, other).groups:
-            yield f"the group {name} is not the same on both sides"
     noise = "" if ours.dtype in (None, "float32") else f"; in {ours.dtype} that moves single items"
     noise += " (docs/gpu.md)" if noise else ""
     differ = (
@@ -99,25 +101,20 @@ def _notes(mine: TierResults, other: TierResults) -> Iterator[str]:
         *_unlike("in rows of {} tokens, the bridge in rows of {}", *rows),
     )
     yield from (f"scored {sentence}{noise}" for sentence in differ)
-    engines: dict[tuple[str | None, str | None], list[str]] = {}
-    for name, item in mine.items.items():
-        there = other.items.get(name)
-        engines.setdefault((_engine(item), None if there is None else _engine(there)), []).append(
-            name
+    engines: dict[tuple[str, str], list[str]] = {}
+    for name in (name for name in mine.items if name in other.items):
+        here, there = (side.items[name].entry for side in (mine, other))
+        if here.decoding and there.decoding and here.engine != there.engine:
+            engines.setdefault((_named(here.engine), _named(there.engine)), []).append(name)
+    for (here_by, there_by), names in engines.items():
+        yield (
+            f"completions of {', '.join(names)} are by {here_by}, those of the bridge by {there_by}; "
+            "engines round otherwise and draw other samples, which moves single items"
         )
-    for sides, names in engines.items():
-        if None not in sides and sides[0] != sides[1]:
-            yield (
-                f"completions of {', '.join(names)} are by {sides[0]}, those of the bridge by {sides[1]}; "
-                "engines round otherwise and draw other samples, which moves single items"
-            )
 
 
-def _engine(item: Item) -> str | None:
-    """Return the engine that wrote an item's completions, with its version; None if it has none."""
-    if not item.entry.decoding:
-        return None
-    engine = item.entry.engine
+def _named(engine: OtherEngine | None) -> str:
+    """Return the name of an engine that writes completions, with its version."""
     return (
         "the built-in engine" if engine is None else f"{engine.name} {engine.version or ''}".strip()
     )

@@ -11,7 +11,7 @@ perplexity and equal bits per byte are one hypothesis, tested on the nats. Holm'
 `primary` deltas of all tiers: the headline of each item, and the rates.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -24,8 +24,6 @@ from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
 from evaluation.errors import BridgeError
 from evaluation.metrics.layout import Grouping, numbered
 from evaluation.results.read import Item, Results
-from evaluation.settings.metric import Metric
-from evaluation.settings.tiers import Tier
 
 _NO_TABLE = "no interval: an external command gave no per-item scores"
 
@@ -35,84 +33,83 @@ def compare(ours: Results, theirs: Results) -> list[Delta]:
     check_comparable(ours, theirs)
     deltas: list[Delta] = []
     for pair in tier_pairs(ours, theirs):
-        rows = [*_of_tier(pair)]
+        units = {n: item.units for n, item in pair.theirs.items.items() if item.units is not None}
+        groups = dict(zip(units, numbered(tuple(u.layout for u in units.values())), strict=True))
+        items, (mine, other) = [*pair.both], (pair.ours.overall, pair.theirs.overall)
+        if mine is not None and other is not None:  # of a tier of rates
+            items.insert(0, (OVERALL, mine, other))
+            groups |= {} if other.units is None else {OVERALL: other.units.layout.groups}
+        rows = [row for item in items for row in _of_item(pair, *item, groups.get(item[0]))]
         deltas += rows if pair.tier.rates else [*rows, *means(pair, rows)]
     return corrected(deltas)
-
-
-def groups_of(items: Mapping[str, Item]) -> dict[str, Grouping]:
-    """Return the groups of the items' units, numbered across items."""
-    layouts = {name: item.units.layout for name, item in items.items() if item.units is not None}
-    return dict(zip(layouts, numbered(tuple(layouts.values())), strict=True))
-
-
-def _of_tier(pair: Pair) -> Iterator[Delta]:
-    groups = groups_of(pair.theirs.items)
-    overall = pair.ours.overall, pair.theirs.overall
-    if pair.tier.rates and overall[0] is not None and overall[1] is not None:
-        own = None if overall[1].units is None else overall[1].units.layout.groups
-        yield from _of_item(pair, OVERALL, *overall, own)  # type: ignore[arg-type]
-    for name, mine, other in pair.both:
-        yield from _of_item(pair, name, mine, other, groups.get(name))
 
 
 def _of_item(
     pair: Pair, name: str, mine: Item, other: Item, groups: Grouping | None
 ) -> Iterator[Delta]:
-    """Yield a delta for each metric, with the stored value where there is one, else its units' own.
+    """Yield a delta for each metric.
 
-    A metric with the numerator of an earlier one follows from its difference: with one tokenizer, both are
-    one hypothesis.
+    A metric of blocks follows from the difference of the headline, with which it has the numerator in common:
+    with one tokenizer, both are one hypothesis.
     """
     _check_units(pair, name, mine, other)
-    headline, same = pair.tier.headline_of(mine.values), _is_same(pair, mine, other)
-    estimates: dict[str, Estimate] = {}
-    for metric in _compared(pair.tier, name, mine, other):
-        values = _value(pair, name, metric.name, mine), _value(pair, name, metric.name, other)
-        base = estimates.get(pair.tier.base_of(metric).name)
-        paired = None if groups is None else paired_of(mine, other, metric, groups)
+    tier, same = pair.tier, _is_same(pair, mine, other)
+    headline = tier.headline_of(mine.values)
+    base: Estimate | None = None
+    for metric, values in _values(pair, name, mine, other).items():
+        about = tier.metric(metric)
+        paired = None if groups is None else paired_of(mine, other, about, groups)
         if paired is None:
             estimate = unknown(values[0] - values[1], n=0, units=0, note=_NO_TABLE)
         elif base is None or base.paired is None or base.paired.weights is None:
             estimate = estimate_of(paired, same=same)
-        elif metric.link == "exp":
+        elif about.link == "exp":
             estimate = exponential(base, values[1])
         else:
             assert paired.weights is not None
             estimate = scaled(base, float(base.paired.weights.sum() / paired.weights.sum()))
-        estimates[metric.name] = estimate
-        yield delta_of(pair.tier, name, mine.group, metric.name, values, estimate, headline)
+        base = base or estimate
+        yield delta_of(tier, name, mine.group, metric, values, estimate, headline)
 
 
-def _compared(tier: Tier, name: str, mine: Item, other: Item) -> Iterable[Metric]:
-    """Return the metrics that are compared; those that only one side's version stored are left out."""
+def _values(pair: Pair, name: str, mine: Item, other: Item) -> dict[str, tuple[float, float]]:
+    """Return both sides' values of each metric that is compared, as stored, or else of their units.
+
+    Metrics that only one side's version stored are left out.
+    """
+    tier, sides = pair.tier, (mine, other)
+    names: Iterable[str] = mine.values
     if tier.kind == "nats":
-        return (m for m in tier.headline_first if m.name in mine.values and m.name in other.values)
-    if tier.rates and name == OVERALL:
-        return (tier.metric(name) for name in mine.values if name in other.values)
-    if not mine.measured or not other.measured:
-        return map(tier.metric, mine.values)
-    metrics = map(tier.metric, mine.measured)
-    return (
-        metric for metric in metrics if not metric.is_secondary or metric.name in other.measured
-    )
-
-
-def _value(pair: Pair, name: str, metric: str, item: Item) -> float:
-    if metric in item.values:
-        return item.values[metric]
-    if metric in item.measured:
-        return item.measured[metric].value
-    raise BridgeError(
-        f"{metric} of {name!r}: {pair.theirs.folder} has none, which {pair.ours.folder} has; {AGAIN}"
-    )
+        both = mine.values.keys() & other.values.keys()
+        names = [metric.name for metric in tier.headline_first if metric.name in both]
+    elif tier.rates and name == OVERALL:
+        names = [metric for metric in mine.values if metric in other.values]
+    elif mine.measured and other.measured:
+        there = other.measured
+        names = [m for m in mine.measured if m in there or not tier.metric(m).is_secondary]
+    stored = [
+        {**{m: ratio.value for m, ratio in side.measured.items()}, **side.values} for side in sides
+    ]
+    for metric in names:
+        if any(metric not in of_side for of_side in stored):
+            raise BridgeError(
+                f"{metric} of {name!r}: {pair.theirs.folder} has none, which {pair.ours.folder} has; {AGAIN}"
+            )
+    return {metric: (stored[0][metric], stored[1][metric]) for metric in names}
 
 
 def _check_units(pair: Pair, name: str, mine: Item, other: Item) -> None:
+    """Refuse items that do not hold the same units in the same order; raise BridgeError."""
     left, right = mine.units, other.units
     if left is None or right is None:
         return
-    pair.check_ids(name, left.ids, right.ids)
+    if [*left.ids] != [*right.ids]:
+        alone = next(iter({*left.ids} ^ {*right.ids}), None)
+        why = "their order differs" if alone is None else f"{alone} is on one side only"
+        raise BridgeError(
+            f"{pair.tier.unit} of {name!r}: the items of {pair.ours.folder} ({len(left.ids)}) are not those "
+            f"of {pair.theirs.folder} ({len(right.ids)}): {why}; {AGAIN}"
+        )
     for column in ("tokens", "bytes"):
         if column in left.sums and (left.sums[column] != right.sums[column]).any():
             raise BridgeError(

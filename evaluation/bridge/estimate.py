@@ -172,14 +172,14 @@ def scaled(base: Estimate, factor: float) -> Estimate:
 
 def exponential(base: Estimate, theirs: float) -> Estimate:
     """Return the difference of exponentials of two values, of which `theirs` is the other side's."""
-
-    def at(x: float | None) -> float | None:
-        return None if x is None or x > LARGEST else theirs * math.expm1(x)
-
-    value, se = at(base.value), None if base.se is None else theirs * base.se
-    whole = replace(base, value=math.inf if value is None else value, se=se, spread=None)
-    whole = replace(whole, low=at(base.low), high=at(base.high), mde=at(base.mde))
-    return replace(whole, paired=None, parts={}, weights={})
+    known = {name: getattr(base, name) for name in ("value", "low", "high", "mde")}
+    of_base: dict[str, Any] = {
+        name: None if x is None or x > LARGEST else theirs * math.expm1(x)
+        for name, x in known.items()
+    }
+    of_base["value"] = math.inf if of_base["value"] is None else of_base["value"]
+    se = None if base.se is None else theirs * base.se
+    return replace(base, **of_base, se=se, spread=None, paired=None, parts={}, weights={})
 
 
 def mean(parts: Mapping[str, Estimate], weights: Mapping[str, float] | None = None) -> Estimate:

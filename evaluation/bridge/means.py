@@ -4,10 +4,12 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from evaluation.bridge.delta import OVERALL, Delta, group_item
-from evaluation.bridge.estimate import Estimate, exponential, mean
+from evaluation.bridge.delta import GROUP, OVERALL, Delta
+from evaluation.bridge.estimate import exponential, mean
 from evaluation.bridge.pairing import AGAIN, Pair
 from evaluation.errors import BridgeError
+from evaluation.results.read import TierResults
+from evaluation.settings.metric import Metric
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
 
@@ -17,25 +19,18 @@ def means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
 
     That of an exponential is the exponential of its base's mean.
     """
-    tier = pair.tier
-    kinds = [tier.metrics_of(mine.values) for _, mine, _ in pair.both]
-    wholes: dict[tuple[str, str], Delta] = {}
-    for metric in (
-        m for m in tier.headline_first if m.numerator or any(m.name in k for k in kinds)
-    ):
+    tier, ours, theirs = pair.tier, pair.ours.file.groups, pair.theirs.file.groups
+    groups = {name: weights for name, weights in ours.items() if theirs.get(name) == weights}
+    headlines: dict[str, Delta] = {}
+    for metric in tier.headline_first:
         own = {row.item: row for row in rows if row.metric == f"delta_{metric.name}"}
-        count = len(pair.ours.items) if metric.numerator else sum(metric.name in k for k in kinds)
-        wholes_of = weights_of_means(
-            own, count, pair.groups, pair.offsets, is_accuracy=tier.is_accuracy(metric)
-        )
-        for name, weights, offset in wholes_of:
+        for name, weights, offset in weights_of_means(pair.ours, metric, own, groups):
             whole = _mean([own[leaf] for leaf in weights], name, weights, offset)
-            base = wholes.get((tier.base_of(metric).name, name))
-            if metric.link == "exp" and base is not None:
+            base = headlines.setdefault(name, whole)
+            if metric.link == "exp" and base is not whole:
                 values = [metric.linked(x) or math.inf for x in (base.value, base.bridge_value)]
                 estimate = exponential(base.estimate, values[1])
                 whole = replace(whole, value=values[0], bridge_value=values[1], estimate=estimate)
-            wholes[metric.name, name] = whole
             yield whole
 
 
@@ -57,6 +52,7 @@ def _mean(
         value=math.fsum(weights[row.item] * row.value for row in rows) - offset,
         bridge_value=math.fsum(weights[row.item] * row.bridge_value for row in rows) - offset,
         estimate=mean({row.item: row.estimate for row in rows}, weights),
+        is_mean=True,
         primary=False,
         is_secondary=is_secondary,
         p_holm=None,
@@ -65,22 +61,25 @@ def _mean(
 
 
 def weights_of_means(
+    results: TierResults,
+    metric: Metric,
     items: Collection[str],
-    count: int,
     groups: Mapping[str, Mapping[str, float]],
-    offsets: Mapping[str, float],
-    *,
-    is_accuracy: bool,
 ) -> Iterator[tuple[str, Mapping[str, float], float]]:
-    """Yield each mean over all items or a group: its name, its items' weights, and what is subtracted.
+    """Yield each mean of a metric that `items` have: its name, its items' weights, and what is subtracted.
 
-    Centered groups, which have `offsets`, have a mean of accuracies alone.
+    The mean over all items is that of those whose kind has the metric. Centered groups, which have
+    `offsets`, have a mean of accuracies alone, by the primary way of comparing candidates or by another.
     """
+    tier, offsets, entries = results.tier, results.file.offsets, results.items.values()
+    of_kind = [metric.name in tier.metrics_by(item.entry.kind) for item in entries]
+    count = len(of_kind) if metric.numerator else sum(of_kind)
     if 0 < len(items) == count:
         yield OVERALL, dict.fromkeys(items, 1 / len(items)), 0.0
-    for name, weights in groups.items():
+    is_accuracy = metric.name == tier.headline or metric.kind == tier.head.key
+    for name, weights in groups.items() if count else ():
         if weights.keys() <= set(items) and (is_accuracy or name not in offsets):
-            yield group_item(name), weights, offsets.get(name, 0.0)
+            yield f"{name}{GROUP}", weights, offsets.get(name, 0.0)
 
 
 def decisive_deltas(
@@ -97,7 +96,7 @@ def decisive_deltas(
             return [delta for delta in of_tier if delta.item == item], whole
     else:
         parts = [delta for delta in own if not delta.is_mean]
-        named = [delta for delta in own if group and delta.item == group_item(group)]
+        named = [delta for delta in own if group and delta.item == f"{group}{GROUP}"]
         if named:  # a group of the suite
             members = named[0].estimate.weights
             return [row for row in parts if row.item in members], replace(named[0], item=item)
@@ -114,10 +113,3 @@ def decisive_deltas(
         f"{key}: it is on {place}, of which the two sides have no item in common, or weigh the "
         f"items differently; run the workflow to its end; if that does not help, {AGAIN}"
     )
-
-
-def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | None]:
-    """Return the interval of the gain, positive where it is better; None without interval."""
-    if estimate.low is None or estimate.high is None:
-        return None, None
-    return (estimate.low, estimate.high) if sign > 0 else (-estimate.high, -estimate.low)

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from evaluation.bridge.choice import holm
 from evaluation.bridge.delta import Delta, change_columns
 from evaluation.bridge.estimate import ALPHA, Estimate, at_alpha, p_beyond
-from evaluation.bridge.means import decisive_deltas, gain_interval
+from evaluation.bridge.means import decisive_deltas
 from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
@@ -31,10 +31,15 @@ _STRONG = 0.4
 """Skewness of an estimate beyond which more than the nominal share of intervals misses the truth."""
 
 
-def verdict_on(objective: Objective, low: float | None, high: float | None) -> ObjectiveVerdict:
-    """Return the verdict on an objective by the interval of the gain; without interval, it is `undecided`."""
-    if low is None or high is None:
+def verdict_on(objective: Objective, estimate: Estimate, sign: int = 1) -> ObjectiveVerdict:
+    """Return the verdict on an objective by the interval of the gain; without interval, it is `undecided`.
+
+    Args:
+        sign: -1 where less is better.
+    """
+    if estimate.low is None or estimate.high is None:
         return "undecided"
+    low, high = sorted((sign * estimate.low, sign * estimate.high))
     if objective.want == "improve":
         is_met, is_missed = low > objective.margin, high <= objective.margin
     else:
@@ -64,7 +69,7 @@ def objective_verdicts(
         parts, headline = decisive_deltas(objective, deltas, key)
         estimate = at_alpha(headline.estimate, alphas[number] if alphas else ALPHA)
         regressions = _regressions(objective, parts, deltas)
-        verdict = verdict_on(objective, *gain_interval(headline.sign, estimate))
+        verdict = verdict_on(objective, estimate, headline.sign)
         if regressions and objective.want == "keep":
             verdict = "not met"
         row = ObjectiveRow(
@@ -89,26 +94,21 @@ def _regressions(
 ) -> tuple[str, ...]:
     """Return an objective's items that are significantly worse, for a `keep` by more than its margin."""
     is_secondary = any(part.is_secondary for part in parts)
-    tests = list(parts) if is_secondary else [delta for delta in deltas if delta.primary]
-    p_values = {_key(delta): delta.estimate.p for delta in tests}
-    own = [part for part in parts if _key(part) in p_values]
-    for part in own if objective.want == "keep" else ():
-        beyond = p_beyond(part.estimate, -objective.margin * part.sign, above=part.sign < 0)
-        p_values[_key(part)] = None if beyond is None else min(1.0, 2 * beyond)
-    adjusted = holm(p_values)
-    return tuple(
-        _name(part)
-        for part in own
-        if (p := adjusted[_key(part)]) is not None and p < ALPHA and part.gain < 0
-    )
-
-
-def _key(delta: Delta) -> str:
-    return f"{delta.tier} {delta.item} {delta.metric}"
-
-
-def _name(delta: Delta) -> str:
-    return delta.metric.removeprefix("delta_") if TIERS[delta.tier].rates else delta.item
+    family = list(parts) if is_secondary else [delta for delta in deltas if delta.primary]
+    own = {(part.tier, part.item, part.metric) for part in parts}
+    is_own = [(test.tier, test.item, test.metric) in own for test in family]
+    p_values = [test.estimate.p for test in family]
+    for place, test in enumerate(family):
+        if is_own[place] and objective.want == "keep":
+            beyond = p_beyond(test.estimate, -objective.margin * test.sign, above=test.sign < 0)
+            p_values[place] = None if beyond is None else min(1.0, 2 * beyond)
+    worse = [
+        test
+        for test, is_part, p in zip(family, is_own, holm(p_values), strict=True)
+        if is_part and p is not None and p < ALPHA and test.gain < 0
+    ]
+    rates = TIERS[objective.tier].rates
+    return tuple(test.metric.removeprefix("delta_") if rates else test.item for test in worse)
 
 
 def _why(

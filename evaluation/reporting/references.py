@@ -5,13 +5,13 @@ is; items that must not be compared have no line. Nothing is paired with publish
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from evaluation.bridge.comparable import check_comparable
 from evaluation.bridge.delta import OVERALL
-from evaluation.bridge.pairing import Pair
 from evaluation.errors import EvaluationError
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import Results, read_folder
@@ -58,11 +58,13 @@ def _comparable(name: str, ours: Results, theirs: Results, notes: list[str]) -> 
     for tier in (tier for tier in ours.tiers if tier in theirs.tiers):
         mine, other = ours.tiers[tier], theirs.tiers[tier]
         shown = {item for item in mine.items if item in other.items}
-        pair = Pair(mine, other) if mine.tier.rates else Pair(mine, other).over(shown)
+        items = [n for n in mine.items if mine.tier.rates or n in shown]
+        sides = [replace(side, items={n: side.items[n] for n in items}) for side in (mine, other)]
         shown |= {OVERALL} if {*mine.items} == {*other.items} else set()
         differ = mine.file.tokenizer.identity != other.file.tokenizer.identity
         try:
-            check_comparable(*pair.results, across_tokenizers=differ)
+            alone = (Results(folder=side.folder, tiers={tier: side}) for side in sides)
+            check_comparable(*alone, across_tokenizers=differ)
         except EvaluationError as error:
             notes.append(f"{name} has no line in {tier}: {error}")
             continue

@@ -83,8 +83,9 @@ def _lead(key: Key, matched: Sequence[Match], deltas: Sequence[Delta], family: i
         label = matched[since].label
         text = f"{better} is better from {label} on ({count} of {len(matched)} matched checkpoints)"
     tier, item, metric = key
-    change = deltas[-1].definition.change(estimates[-1].value, decides.low, decides.high)
-    what = f"{tier} {'' if item == OVERALL else f'{item} '}{TIERS[tier].metric(metric).words}"
+    about = TIERS[tier].metric(metric)
+    change = about.change(estimates[-1].value, decides.low, decides.high)
+    what = f"{tier} {'' if item == OVERALL else f'{item} '}{about.words}"
     noise = "" if recipe is None else ", with the noise of checkpoints"
     return Lead(
         tier,

@@ -59,13 +59,9 @@ class Metric:
         return self.called or self.name.replace("_", " ")
 
     @property
-    def _read_as(self) -> tuple[float, int, str]:
-        """Scale, decimals and unit of numbers that people read; files keep the plain number."""
-        return (100, 2, "points") if self.unit == "fraction" else (1, 4, self.unit)
-
-    @property
     def change_unit(self) -> str:
-        return self._read_as[2]
+        """The unit of differences that people read; files keep fractions."""
+        return "points" if self.unit == "fraction" else self.unit
 
     @property
     def column(self) -> str:
@@ -88,8 +84,7 @@ class Metric:
 
     def number(self, value: float, sign: str = "") -> str:
         """Format a value or difference without its unit: `-3.98` for a fraction of -0.0398."""
-        scale, decimals, _ = self._read_as
-        return f"{scale * value:{sign}.{decimals}f}"
+        return f"{100 * value:{sign}.2f}" if self.unit == "fraction" else f"{value:{sign}.4f}"
 
     def interval(self, low: float, high: float, sign: str = "+") -> str:
         """Format an interval without its unit: `[-10.63, +2.55]`; `sign` as for `number`."""

@@ -1,21 +1,10 @@
-"""Which steps a configuration requests: a list, `all` or `{every: N}`; and the last of them."""
+"""Which steps a configuration requests: a list, `all` or `{every: N}`."""
 
-from collections.abc import Sequence
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from evaluation.settings.model import Count, Settings, Step, distinct
-
-FEWEST, MOST = 3, 5
-"""Fewest and most last checkpoints from which their noise is estimated: the last half of them."""
-
-Checkpoint = TypeVar("Checkpoint")
-
-
-def last_ones(checkpoints: Sequence[Checkpoint]) -> Sequence[Checkpoint]:
-    """Return the last checkpoints of all, or what belongs to them, from which their noise is estimated."""
-    return checkpoints[-max(FEWEST, min(MOST, len(checkpoints) // 2)) :]
 
 
 class StepInterval(Settings):

@@ -110,46 +110,36 @@ class Tier:
     def headline_first(self) -> tuple[Metric, ...]:
         return tuple(sorted(self.metrics, key=lambda metric: metric.name != self.headline))
 
-    def base_of(self, metric: Metric) -> Metric:
-        """Return the metric of blocks whose numerator another one has, too; often itself."""
-        if not metric.numerator:
-            return metric
-        return next(one for one in self.headline_first if one.numerator == metric.numerator)
-
     def metrics_by(self, kind: TaskKind) -> tuple[str, ...]:
-        ranked = (self.headline, *(metric.name for metric in self.secondary))
-        return self.unranked if kind == "gold" else ranked
-
-    def metrics_of(self, values: Container[str]) -> tuple[str, ...]:
-        """Return the names of an item's metrics, the headline first; its values show its kind."""
-        is_gold = self.headline not in values and any(name in values for name in self.unranked)
-        return self.metrics_by("gold" if is_gold else "ranked")
+        """Return the names of the metrics of an item of this kind, its headline first."""
+        secondary = (metric.name for metric in self.metrics if metric.is_secondary)
+        return self.unranked if kind == "gold" else (self.headline, *secondary)
 
     def headline_by(self, name: str, primary: str) -> str:
         """Return the headline's name for the primary verifier or normalization, or with that of another."""
         return self.headline if name == primary else f"{self.headline}_{name}"
 
     def headline_of(self, values: Container[str]) -> str:
-        return self.metrics_of(values)[0]
+        """Return the headline of an item with these values, which show its kind."""
+        is_gold = self.headline not in values and any(name in values for name in self.unranked)
+        return self.unranked[0] if is_gold else self.headline
 
     def shown_of(self, values: Container[str]) -> str:
         """Return the metric of an item with these values that is shown where there is room for one."""
         headline = self.headline_of(values)
         return self.shown if headline == self.headline else headline
 
-    def is_accuracy(self, metric: Metric) -> bool:
-        """Whether it is the headline by the primary way of comparing candidates, or by another."""
-        return metric.name == self.headline or metric.kind == self.head.key
-
     def metric(self, name: str) -> Metric:
         """Return a metric by its name, or by that of its delta, as `delta_ppl`.
 
         One that a suite adds is of the headline's kind.
         """
-        name, head = name.removeprefix("delta_"), self.head
+        name, named = name.removeprefix("delta_"), {metric.name: metric for metric in self.metrics}
+        if name in named:
+            return named[name]
+        head = named[self.headline]
         up, kind = head.higher_is_better, head.key
-        other = Metric(name, unit=head.unit, higher_is_better=up, kind=kind)
-        return next((metric for metric in self.metrics if metric.name == name), other)
+        return Metric(name, unit=head.unit, higher_is_better=up, kind=kind)
 
 
 _TABLE = (

@@ -1,7 +1,7 @@
 """Verdicts from deltas with given intervals."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -15,16 +15,15 @@ from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
 
 
-def accuracy(item: str, value: float, se: float) -> Delta:
+def change(item: str, value: float, se: float, tier: str, metric: str) -> Delta:
     bounds = {} if se else {"low": value, "high": value, "p": 1.0}
     given = Estimate(value=value, se=se, n=100, units=100, method="given", **bounds)
     values = 0.5 + value, 0.5
-    return delta_of(TIERS["tier3"], item, None, "acc", values, at_alpha(given, ALPHA))
+    return delta_of(TIERS[tier], item, None, metric, values, at_alpha(given, ALPHA))
 
 
-def nats(item: str, value: float, se: float) -> Delta:
-    delta = accuracy(item, value, se)
-    return replace(delta, tier="tier2", metric="delta_nats_per_token")
+accuracy = partial(change, tier="tier3", metric="acc")
+nats = partial(change, tier="tier2", metric="nats_per_token")
 
 
 def verdict_on(tier: str, want: str, margin: float, *, deltas: Sequence[Delta]) -> ObjectiveRow:

@@ -215,7 +215,7 @@ def kept(n: int, large: int = 0, losses_only: bool = False) -> Draw:
             tasks.append(apart("b", flips(dice, np.zeros(large), 0.1)))
         found = mean_of(tasks)
         covered = found.low is None or found.low <= -KEEP.margin <= (found.high or 0)
-        return Said(verdict_on(KEEP, found.low, found.high) == "met", covered)
+        return Said(verdict_on(KEEP, found) == "met", covered)
 
     return draw
 

@@ -71,7 +71,7 @@ def _rows(stage: StageResults, tier: Tier) -> Iterator[dict[str, Any]]:
                 (d.item, d.metric): d.estimate for d in deltas if d.estimate.se is not None
             }
     for name, item in ours.tiers[tier.name].items.items():
-        for metric in map(tier.metric, tier.metrics_of(item.values)):
+        for metric in map(tier.metric, tier.metrics_by(item.entry.kind)):
             if series := points.get((name, metric.name)):
                 estimate = estimates.get((name, f"delta_{metric.name}"))
                 row = _row(stage.plan, tier, metric, item, series, estimate)

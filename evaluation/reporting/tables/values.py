@@ -126,15 +126,10 @@ def _means(
     results: TierResults, by_metric: Mapping[str, Mapping[str, Estimate]]
 ) -> Iterator[Value]:
     """Yield the means of each metric over the items of its kind, and over groups, if all have it."""
-    tier, file, items = results.tier, results.file, results.items
-    kinds = [tier.metrics_of(item.values) for item in items.values()]
+    tier, items = results.tier, results.items
     for metric in map(tier.metric, by_metric):
-        levels, is_accuracy = by_metric[metric.name], tier.is_accuracy(metric)
-        count = len(items) if metric.numerator else sum(metric.name in kind for kind in kinds)
-        groups = file.groups if count else {}
-        for whole, weights, offset in weights_of_means(
-            levels, count, groups, file.offsets, is_accuracy=is_accuracy
-        ):
+        levels, groups = by_metric[metric.name], results.file.groups
+        for whole, weights, offset in weights_of_means(results, metric, levels, groups):
             level = _linked(metric, mean({name: levels[name] for name in weights}, weights))
             chances = [(items[name].entry.chance, weight) for name, weight in weights.items()]
             known = [chance * weight for chance, weight in chances if chance is not None]
