@@ -13,6 +13,12 @@ from evaluation.settings.plan import StagePlan
 RUNNING_SECONDS = 15 * 60
 """A job counts as running if its log was written to within this time and does not end with an error."""
 
+SLURM_LOGS = Path("logs/slurm")
+"""Slurm's own logs of failed jobs, where the profile has them (`slurm-logdir`)."""
+
+ERRORS = ("error: ", "Traceback", "srun: error", "srun: fatal", "slurmstepd: error")
+"""Beginnings of the lines that state why a job ended."""
+
 LOG_END = 1 << 16
 """Bytes at the end of a log that are read."""
 
@@ -56,8 +62,19 @@ def latest_log(*logs: Path) -> Path:
 
 def last_error(log: Path) -> str | None:
     """Return the sentence with which a job ended; None if the log's end shows no error."""
-    errors = [line for line in _last_lines(log) if line.startswith(("error: ", "Traceback"))]
+    lines = _last_lines(log) or _slurm_lines(log)
+    errors = [line for line in lines if line.startswith(ERRORS)]
     return errors[-1].removeprefix("error: ") if errors else None
+
+
+def _slurm_lines(log: Path) -> list[str]:
+    """Return the ends of Slurm's own logs on a job that ended before it wrote to its log."""
+    job, _, key = log.stem.partition("-")
+    if not key or not log.is_file():
+        return []
+    name = key if job == "prefill" else f"{job}_{key}"
+    logs = SLURM_LOGS.glob(f"*/*{name}*/*.log")
+    return [line for path in logs for line in _last_lines(path, 100)]
 
 
 def is_running(log: Path, folder: Path | None = None) -> bool:

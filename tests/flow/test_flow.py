@@ -15,6 +15,7 @@ from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import EvaluationError, OutputError
 from evaluation.flow import slurm, watch
 from evaluation.flow.caches import Caches
+from evaluation.flow.job_logs import is_running, last_error
 from evaluation.flow.lock import ResultsLock
 from evaluation.flow.targets import COLLECT, SCORE, Targets, batches
 from evaluation.flow.watch import Watched
@@ -144,6 +145,19 @@ def test_the_watcher_starts_snakemake_for_what_is_ready(
     assert Path(f"{scored.config}.round").exists()
     assert watch.watch(Watched(**how, once=True), sleep=pytest.fail) == 0  # step 30 is not there
     assert len(calls) == 1
+
+
+def test_a_job_that_died_before_it_wrote_its_log_has_slurms_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (log := tmp_path / "20-74b6.log").touch()
+    assert (last_error(log), is_running(log)) == (None, True)
+    (folder := tmp_path / "logs/slurm/rule_score/results_stage1_20_74b6_").mkdir(parents=True)
+    (folder / "5.log").write_text("srun: fatal: no such cluster\nShutting down\n")
+    assert (last_error(log), is_running(log)) == ("srun: fatal: no such cluster", False)
+    log.write_text("cd /folder && …\n")
+    assert (last_error(log), is_running(log)) == (None, True)
 
 
 def lines_of(*patterns: str) -> list[str]:
