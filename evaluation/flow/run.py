@@ -65,7 +65,6 @@ class PlannedRun:
     """The stages of a run, and what the rules ask; each answer that cannot be given is a RunError."""
 
     def __init__(self, content: dict[str, Any], files: Sequence[str | Path]) -> None:
-        os.environ.pop("SNAKEMAKE_PROFILE", None)  # of this run, not of the Snakemakes of its jobs
         me = f"{socket.gethostname()}-{os.getpid()}-"
         self.name = os.environ.setdefault(RUN, me + uuid.uuid4().hex[:8])
         self.settings = SETTINGS + fingerprint([content, list(map(str, files))])
