@@ -19,7 +19,6 @@ from evaluation.reporting.figures import write_figures
 from evaluation.reporting.judged_stage import read_stage as judged_stage
 from evaluation.reporting.page import front_page, overview, stage_page
 from evaluation.reporting.table import stage_rows
-from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.deltas_file import DELTAS, ObjectiveVerdict
 from evaluation.results.stage_files import OVERVIEW, PAGE, RECOMMENDATION
@@ -48,11 +47,11 @@ def report_stage(plan: StagePlan, plans: Plans, jobs: Sequence[str] = ()) -> lis
         compared, failed = _compare(plan, steps)
         advice = write_stage(plan, compared, steps, failed)
         verdicts = {judged.step: judged.verdict for judged in advice.verdicts}
-    stage = read_stage(plan, steps)
     deltas = {step: content for step, (content, _) in compared.items()}
-    write_rows(plan.results, stage_rows(stage, plans, deltas, verdicts))
-    write_quality(stage)
-    show_stage(plan, plans, [*jobs, *failed, *stage.damaged])
+    rows, damaged = stage_rows(plan, plans, steps, deltas, verdicts)
+    write_rows(plan.results, rows)
+    write_quality(plan, rows)
+    show_stage(plan, plans, [*jobs, *failed, *damaged])
     return failed
 
 

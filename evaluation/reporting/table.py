@@ -1,59 +1,78 @@
 """The long table of a stage from its results: values, each with the delta that the step's file has for it."""
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.subjects import bridge_subject
-from evaluation.checkpoints.training import consumed_tokens
-from evaluation.errors import EvaluationError
-from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.checkpoints.subjects import steps_so_far
+from evaluation.errors import ResultsError
+from evaluation.reporting.tables.values import position_values_of, values_of
 from evaluation.results.deltas_file import StepDeltas
+from evaluation.results.read import Results, TierResults, read_tier
 from evaluation.results.table import TABLE_COLUMNS, TableRows, delta_columns
+from evaluation.results.tier_files import read_tier_file, tiers_in
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS
+from evaluation.settings.tiers import TIERS, TierName
 
 _NAMES = tuple(TABLE_COLUMNS)
 
 
 def stage_rows(
-    stage: StageResults,
+    plan: StagePlan,
     plans: Mapping[str, StagePlan],
+    steps: Sequence[int],
     deltas: Mapping[int, StepDeltas],
     verdicts: Mapping[int, str | None],
-) -> TableRows:
-    """Return the rows of a stage's table, the bridge's last, those about positions after the others.
+) -> tuple[TableRows, list[str]]:
+    """Return the rows of a stage's table, and a sentence for each file that cannot be used.
+
+    The bridge's rows are the last, but for those about positions, which follow the others.
 
     Args:
         deltas: The deltas of compared steps.
         verdicts: The stage's verdicts on them, corrected for the choice among steps.
     """
-    before = {"tokens_before": tokens_before(stage, plans)}
-    rows: TableRows = []
-    for step, scored in stage.steps.items():
-        about = {
-            **before,
-            "checkpoint": stage.plan.label(step),
-            "role": "step",
-            "verdict": verdicts.get(step),
-            "deleted": configuration_file(stage.plan.checkpoint(step)) is None,
-        }
-        rows += _rows(stage.plan, scored, deltas.get(step), about)
-    if stage.bridge is not None:
-        is_deleted = configuration_file(Path(stage.bridge.header.checkpoint)) is None
-        about = {**before, "checkpoint": "bridge", "role": "bridge", "deleted": is_deleted}
-        rows += _rows(stage.plan, stage.bridge, None, about)
-    return sorted(rows, key=lambda row: row["position"] is not None)
+    rows, damaged, before = TableRows(), list[str](), tokens_before(plan, plans)
+    for step in steps:
+        results = _readable(plan, plan.step_folder(step), plan.label(step), damaged)
+        if results is not None:
+            is_deleted = configuration_file(plan.checkpoint(step)) is None
+            about: dict[str, Any] = {
+                "role": "step",
+                "verdict": verdicts.get(step),
+                "deleted": is_deleted,
+            }
+            about |= {"checkpoint": plan.label(step), "tokens_before": before}
+            rows += _rows(plan, results, deltas.get(step), about)
+    if plan.stage.bridge is not None:
+        bridge = _readable(plan, plan.bridge_folder, "bridge", damaged)
+        if bridge is not None:
+            is_deleted = configuration_file(Path(bridge.header.checkpoint)) is None
+            about = {"role": "bridge", "checkpoint": "bridge", "deleted": is_deleted}
+            rows += _rows(plan, bridge, None, {**about, "tokens_before": before})
+    return sorted(rows, key=lambda row: row["position"] is not None), damaged
+
+
+def _readable(plan: StagePlan, folder: Path, label: str, damaged: list[str]) -> Results | None:
+    """Return the tiers of a checkpoint that can be read; None if there are none."""
+    tiers: dict[TierName, TierResults] = {}
+    for name in (name for name in plan.tiers if name in tiers_in(folder)):
+        try:
+            tiers[name] = read_tier(folder, name)
+        except ResultsError as error:
+            damaged.append(f"{label}: {error}")
+    return Results(folder=folder, tiers=tiers) if tiers else None
 
 
 def _rows(
-    plan: StagePlan, scored: Scored, deltas: StepDeltas | None, about: dict[str, Any]
+    plan: StagePlan, results: Results, deltas: StepDeltas | None, about: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    header = scored.header
+    header = results.header
     about = {"stage": plan.name, "step": header.step, "tokens": header.consumed_tokens, **about}
     known = dict(_by_key(deltas)) if deltas else {}
-    for value in (*scored.values, *scored.positions):
+    for value in (*values_of(results), *position_values_of(results)):
         metric = TIERS[value.tier].metric(value.metric)
         row = {
             **about,
@@ -101,41 +120,32 @@ def _by_key(content: StepDeltas) -> Iterator[tuple[Key, dict[str, Any]]]:
         yield key, {**delta_columns(row), "against": bridge}
 
 
-def tokens_before(stage: StageResults, plans: Mapping[str, StagePlan]) -> int | None:
-    """Return the tokens that were trained on before the stage; None where a checkpoint does not tell.
-
-    Where the stage's checkpoints count on from the bridge's step and tokens, these are the tokens before
-    the bridge's stage.
-    """
-    bridge = stage.bridge.header if stage.bridge else None
-    if stage.plan.stage.bridge is None:
-        return 0
-    if bridge is None or bridge.consumed_tokens is None:
-        return None
-    headers = [scored.header for scored in stage.steps.values()]
-    counts_on = bool(headers) and all(
-        (header.step or 0) > (bridge.step or 0)
-        and (header.consumed_tokens or 0) > (bridge.consumed_tokens or 0)
-        for header in headers
-    )
-    earlier = _tokens_before_bridge(stage.plan, plans, seen=(stage.plan.name,))
-    if earlier is None:
-        return None
-    return earlier if counts_on else earlier + bridge.consumed_tokens
-
-
-def _tokens_before_bridge(
-    plan: StagePlan, plans: Mapping[str, StagePlan], seen: tuple[str, ...]
+def tokens_before(
+    plan: StagePlan, plans: Mapping[str, StagePlan], seen: tuple[str, ...] = ()
 ) -> int | None:
-    """Return the tokens before the stage that a stage's bridge belongs to, by what checkpoints tell."""
-    owner = plan.stage.bridge.stage if plan.stage.bridge else None
-    if owner is None or owner not in plans or owner in seen:
+    """Return the tokens that were trained on before the stage; None where results do not tell.
+
+    Where its checkpoints count on from the bridge's step and tokens, these are the tokens before the
+    stage of the bridge.
+    """
+    if plan.stage.bridge is None:
         return 0
-    if plans[owner].stage.bridge is None:
-        return 0
-    try:
-        tokens = consumed_tokens(bridge_subject(plans[owner], plans).checkpoint)
-    except (EvaluationError, OSError):
+    owner = plans.get(plan.stage.bridge.stage or "")
+    is_new = owner is not None and owner.name not in seen
+    earlier = tokens_before(owner, plans, (*seen, plan.name)) if owner and is_new else 0
+    bridge = _trained(plan.bridge_folder)
+    if earlier is None or bridge is None:
         return None
-    earlier = _tokens_before_bridge(plans[owner], plans, (*seen, owner))
-    return None if tokens is None or earlier is None else earlier + tokens
+    first = next(filter(None, map(_trained, map(plan.step_folder, steps_so_far(plan)))), None)
+    counts_on = first is not None and first[0] > bridge[0] and first[1] > bridge[1]
+    return earlier if counts_on else earlier + bridge[1]
+
+
+def _trained(folder: Path) -> tuple[int, int] | None:
+    """Return step and tokens of a scored checkpoint; None where its files do not tell the tokens."""
+    for tier in tiers_in(folder):
+        with contextlib.suppress(ResultsError):  # which the table's rows name
+            header = read_tier_file(folder, tier)
+            tokens = header.consumed_tokens
+            return None if tokens is None else (header.step or 0, tokens)
+    return None

@@ -9,7 +9,6 @@ import pytest
 from statsmodels.stats.multitest import multipletests
 
 from evaluation.reporting.table import stage_rows
-from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.deltas_file import StepDeltas
 from tests.bridge.folders import make_plans, write_stage_of
 from tests.bridge.paired import paired_rate
@@ -50,7 +49,7 @@ def test_every_stratum_is_paired_by_its_own_prompts(tmp_path: Path) -> None:
     adjusted = multipletests([row["p"] for row in found], method="holm")[1]
     assert [row["p_holm"] for row in found] == pytest.approx(list(adjusted))
     assert [row["flag"] for row in found] == ["better" if p < 0.05 else "unclear" for p in adjusted]
-    table = stage_rows(read_stage(plan, [30]), {}, {30: content}, {})
+    table, _ = stage_rows(plan, {}, [30], {30: content}, {})
     (row,) = (one for one in table if (one["item"], one["step"]) == ("sums (level 1)", 30))
     assert (row["delta"], row["n"]) == (found[1]["delta"], 23)
     assert (row["primary"], row["against"]) == (False, "second/100")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.table import stage_rows
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.stage_files import TaskQuality
 from evaluation.settings.plan import StagePlan
@@ -30,13 +30,13 @@ def plan(tmp_path: Path) -> StagePlan:
     return plan
 
 
-def rows_in(quality: TaskQuality) -> list[SimpleNamespace]:
-    return [SimpleNamespace(**row) for row in quality.rows]
+def rows_in(plan: StagePlan, *steps: int) -> list[SimpleNamespace]:
+    table, _ = stage_rows(plan, {}, steps, {}, {})
+    return [SimpleNamespace(**row) for row in write_quality(plan, table).rows]
 
 
 def test_a_stage_with_a_bridge(plan: StagePlan) -> None:
-    found = write_quality(read_stage(plan, STEPS))
-    rows = {(row.item, row.metric): row for row in rows_in(found)}
+    rows = {(row.item, row.metric): row for row in rows_in(plan, *STEPS)}
     assert set(rows) == {
         (item, metric)
         for tier, items in (("tier2", ("web", "code")), ("tier3", ("quiz", "exam")))
@@ -64,18 +64,18 @@ def test_the_table_has_the_same_rows(plan: StagePlan) -> None:
 def test_a_stage_without_a_bridge_is_paired_with_the_step_before(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, tiers=("tasks",))["first"]
     write_side(plan.step_folder(100), plan, step=100)
-    for only in rows_in(write_quality(read_stage(plan, (100,)))):
+    for only in rows_in(plan, 100):
         assert (only.needed, only.compared_with, only.monotonicity) == (None,) * 3
     write_side(plan.step_folder(200), plan, step=200, skill=0.5, seed=1)
-    found = write_quality(read_stage(plan, (100, 200)))
-    assert {row.compared_with for row in rows_in(found)} == {"step 100"}
-    assert all(row.needed for row in rows_in(found))
+    found = rows_in(plan, 100, 200)
+    assert {row.compared_with for row in found} == {"step 100"}
+    assert all(row.needed for row in found)
 
 
 def test_an_external_program_without_items(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, tiers=("slices", "tasks"), command="launch")["second"]
     for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
         write_side(folder, plan, step=step, per_item=False, protocol="external: launch")
-    rows = rows_in(write_quality(read_stage(plan, (10,))))
+    rows = rows_in(plan, 10)
     assert {row.metric for row in rows} == {"nats_per_token", "acc"}
     assert all(row.needed is None and row.compared_with is None for row in rows)

@@ -14,11 +14,11 @@ from evaluation.bridge.deltas import compare
 from evaluation.bridge.estimate import ALPHA, POWER, Estimate
 from evaluation.bridge.power import monotonicity, needed_units
 from evaluation.errors import BridgeError
-from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
 from evaluation.results.read import Item, read_results
 from evaluation.results.stage_files import QUALITY, QUALITY_TABLE, TaskQuality
+from evaluation.results.table import TableRows
 from evaluation.results.tier_files import Counts
 from evaluation.settings import protocol
 from evaluation.settings.metric import Metric
@@ -31,36 +31,36 @@ QUALITY_COLUMNS = (
 ).split()
 
 
-def write_quality(stage: StageResults) -> TaskQuality:
+def write_quality(plan: StagePlan, table: TableRows) -> TaskQuality:
     """Write both files of the quality of slices and tasks; tiers of rates, with few prompts, are left out."""
-    tiers = [TIERS[name] for name in stage.plan.tiers if not TIERS[name].rates]
-    rows = [row for tier in tiers for row in _rows(stage, tier)]
+    tiers = [TIERS[name] for name in plan.tiers if not TIERS[name].rates]
+    rows = [row for tier in tiers for row in _rows(plan, tier, table)]
     content = {
-        "stage": stage.plan.name,
+        "stage": plan.name,
         "protocol": protocol.REPORT,
         "alpha": round(ALPHA, 10),
         "power": POWER,
         "rows": rows,
     }
-    folder = stage.plan.results
+    folder = plan.results
     write_csv(folder / QUALITY_TABLE, QUALITY_COLUMNS, rows)
     return write_model(folder / QUALITY, TaskQuality, content)
 
 
-def _rows(stage: StageResults, tier: Tier) -> Iterator[dict[str, Any]]:
+def _rows(plan: StagePlan, tier: Tier, table: TableRows) -> Iterator[dict[str, Any]]:
+    own = [row for row in table if row["tier"] == tier.name and row["position"] is None]
+    scored = sorted((row for row in own if row["role"] == "step"), key=lambda row: row["step"])
     points: dict[tuple[str, str], list[float]] = {}
-    steps = sorted(step for step, scored in stage.steps.items() if tier.name in scored.tiers)
-    for value in (value for step in steps for value in stage.steps[step].values):
-        if value.tier == tier.name:
-            points.setdefault((value.item, value.metric), []).append(value.value)
-    if not steps:
+    for row in scored:
+        points.setdefault((row["item"], row["metric"]), []).append(row["value"])
+    if not scored:
         return
-    ours = read_results(stage.plan.step_folder(steps[-1]), [tier.name])
-    other, called = None, None
-    if stage.bridge is not None and tier.name in stage.bridge.tiers:
-        other, called = stage.plan.bridge_folder, "bridge"
+    steps = [*dict.fromkeys(row["step"] for row in scored)]
+    ours, other, called = read_results(plan.step_folder(steps[-1]), [tier.name]), None, None
+    if any(row["role"] == "bridge" for row in own):
+        other, called = plan.bridge_folder, "bridge"
     elif len(steps) > 1:
-        other, called = stage.plan.step_folder(steps[-2]), f"step {steps[-2]}"
+        other, called = plan.step_folder(steps[-2]), f"step {steps[-2]}"
     estimates: dict[tuple[str, str], Estimate] = {}
     if other is not None:
         with contextlib.suppress(
@@ -74,7 +74,7 @@ def _rows(stage: StageResults, tier: Tier) -> Iterator[dict[str, Any]]:
         for metric in map(tier.metric, tier.metrics_by(item.entry.kind)):
             if series := points.get((name, metric.name)):
                 estimate = estimates.get((name, f"delta_{metric.name}"))
-                row = _row(stage.plan, tier, metric, item, series, estimate)
+                row = _row(plan, tier, metric, item, series, estimate)
                 row |= {"item": name, "compared_with": called if estimate else None}
                 yield {column: row[column] for column in QUALITY_COLUMNS}
 
