@@ -171,19 +171,18 @@ def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str
     groups, tier = subject.plan.suite.tier_groups(name), TIERS[name]
     if not groups:
         return {}
-    used = {item: entry.get("items") for item, entry in content[tier.section].items()}
-    values = {item: entry.get(tier.head.key) for item, entry in content[tier.section].items()}
-    counts = {
-        item: count["used"] if isinstance(count, dict) else count for item, count in used.items()
-    }
+    entries = content[tier.section]
+    used = {item: entry.get("items") for item, entry in entries.items()}
+    counts = {item: one["used"] if isinstance(one, dict) else one for item, one in used.items()}
     questions = {item: count for item, count in counts.items() if count}
+    values = {item: entry.get(tier.head.key) for item, entry in entries.items()}
     try:
         weights = {group: group_weights(group, every, questions, values) for group in groups}
     except KeyError as lacking:
         raise ScoringError(
             f"a group weighs by questions, and {name} has no `items` of {lacking}; set `weigh: leaves`"
         ) from None
-    chances = {item: entry.get("chance") for item, entry in content[tier.section].items()}
+    chances = {item: entry.get("chance") for item, entry in entries.items()}
     offsets = dict[str, float]()
     for group in (group for group, one in groups.items() if one.centered):
         if without := [item for item in weights[group] if chances[item] is None]:

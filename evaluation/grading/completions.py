@@ -23,7 +23,7 @@ from evaluation.grading.verdicts import AnswerJob, check_errors
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.variance import Floats
 from evaluation.prefill.caches import DocumentLine, PromptCache
-from evaluation.results.units import SOURCES, Units, units_of
+from evaluation.results.units import SOURCES, Units, groupings_of, units_of
 from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.generation import CompletionTask
 from evaluation.settings.measured import TRUNCATED
@@ -132,10 +132,8 @@ def prompt_units(prompts: Sequence[SampledPrompt], views: Iterable[str]) -> Unit
         columns[name] = np.array(
             [fmean(formula(s.completion) for s in samples) for samples in drawn]
         )
-    groupings: dict[str, dict[str, str]] = {}
-    for line in lines:
-        for by, group in line.strata.items():
-            groupings.setdefault(by, {})[line.id] = group
+    ids = [line.id for line in lines]
+    groupings = groupings_of(ids, [line.strata for line in lines])
     # A finer grouping than the first one would leave too few prompts in a group.
     strata = [next(iter(line.strata.values()), "") for line in lines]
     clusters = [line.cluster for line in lines if line.cluster is not None]
@@ -145,7 +143,7 @@ def prompt_units(prompts: Sequence[SampledPrompt], views: Iterable[str]) -> Unit
         strata if all(line.strata for line in lines) else None,
         [[getattr(line, key) for line in lines] for key in SOURCES],
     )
-    return units_of(tier, [line.id for line in lines], layout, columns, groupings=groupings)
+    return units_of(tier, ids, layout, columns, groupings=groupings)
 
 
 FORMULAS: Mapping[str, Callable[[StoredCompletion], float]] = {

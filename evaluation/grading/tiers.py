@@ -197,9 +197,7 @@ def _verify_task(
     return summary, units, [*sample_rows(prompts)], [*used.values()]
 
 
-Summarizer = Callable[[StagePlan, ScoreStore, Mapping[str, Any]], TierFiles]
-
-SUMMARIZERS: Mapping[str, Summarizer] = {
+SUMMARIZERS: Mapping[str, Callable[[StagePlan, ScoreStore, Mapping[str, Any]], TierFiles]] = {
     "tier2": _summarize_slices,
     "tier3": _summarize_tasks,
     "tier4": _verify_probes,

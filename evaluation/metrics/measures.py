@@ -59,29 +59,18 @@ class Questions(NamedTuple):
     ties: int = 0
 
 
-def ranked_by(questions: Questions, primary: str) -> Floats:
-    """Return the credits by the primary way; raise ScoringError where there are none."""
-    if primary not in questions.credits:
-        raise ScoringError(
-            f"the primary metric {primary} cannot be computed: no unconditional candidates were "
-            "scored; set `unconditional_context` and run again"
-        )
-    return questions.credits[primary]
-
-
 def measure_questions(table: pa.Table, kind: TaskKind = "ranked") -> Questions:
     """Measure each question of a table of candidates, of which each question's rows stand together.
 
     Raises:
         NonFiniteError: A log-probability is NaN or infinite; it names the item.
-        ScoringError: There are no items, or one cannot be measured; it names the item.
+        ScoringError: A candidate has no length to divide by; it names the item.
     """
     names = table["item"].to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))[: len(names)]
     sizes, first = np.diff(np.append(starts, len(names))), table.take(starts)
     gold = table["gold"].to_numpy(zero_copy_only=False)
     ids = first["item"].to_pylist()
-    _check(ids, gold, starts, sizes, kind)
     columns = (first[key].to_pylist() for key in ("cluster", "stratum", "question", "row"))
     cluster, stratum, *sources = columns
     clusters, strata = (None if None in names else names for names in (cluster, stratum))
@@ -123,7 +112,12 @@ def summarize_questions(questions: Questions, primary: str) -> dict[str, Any]:
     measures = {name: float(values.mean()) for name, values in questions.measures.items()}
     if questions.kind == "gold":
         return {"kind": "gold", **measures}
-    accuracy = float(ranked_by(questions, primary).mean())
+    if primary not in questions.credits:
+        raise ScoringError(
+            f"the primary metric {primary} cannot be computed: no unconditional candidates were "
+            "scored; set `unconditional_context` and run again"
+        )
+    accuracy = float(questions.credits[primary].mean())
     chance = float((1 / questions.sizes).mean())
     return {
         "accuracy": accuracy,
@@ -151,32 +145,6 @@ def candidate_scores(table: pa.Table) -> dict[str, Floats]:
     if table["unconditional"].null_count == 0:
         scores["pmi"] = logprob - _finite(table, "unconditional")
     return scores
-
-
-def _check(
-    ids: list[str],
-    gold: NDArray[np.bool_],
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    kind: TaskKind,
-) -> None:
-    """Raise ScoringError for the first question that cannot be measured, or if there are none."""
-    if not ids:
-        raise ScoringError("the task has no items; check its cache and `limit`")
-    if len(set(ids)) < len(ids):
-        raise ScoringError(
-            "the candidates of an item do not stand together, or an id appears twice"
-        )
-    right = np.add.reduceat(gold.astype(np.int64), starts)
-    faults = {
-        "it has no right candidate; write its candidates again": right == 0,
-        "one candidate leaves nothing to choose; leave it out": (sizes < 2) & (kind == "ranked"),
-        "all of its candidates are right; leave it out": (right == sizes) & (kind == "ranked"),
-        "there are candidates besides the right answer": (sizes > 1) & (kind == "gold"),
-    }
-    for fault, is_wrong in faults.items():
-        if is_wrong.any():
-            raise ScoringError(f"{ids[int(np.argmax(is_wrong))]}: {fault}")
 
 
 def _finite(table: pa.Table, column: str) -> Floats:

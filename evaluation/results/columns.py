@@ -43,19 +43,14 @@ def read_table(path: Path, columns: Columns, again: str, variants: str = "") -> 
     try:
         with reading(path, again), pq.ParquetFile(path) as file:
             table = file.read()
-        names = table.column_names
-        others = [name for name in names if variants and name.startswith(variants)]
-        kinds = dict.fromkeys(others, NUMBER) | dict(columns)
+        table.validate(full=True)
+        others = [one for one in table.column_names if variants and one.startswith(variants)]
+        kinds = dict(columns) | {name: NUMBER for name in others if name not in columns}
         for name, kind in kinds.items():
-            if names.count(name) > 1 or not (kind.endswith("?") or name in names):
-                where = "twice" if name in names else "nowhere"
-                raise unusable(path, f"the column {name!r} is there {where}", again)
-        table.select([name for name in kinds if name in names]).validate(full=True)
-        for name in kinds.keys() - {*names}:
-            table = table.append_column(name, pa.nulls(table.num_rows, _type(kinds[name])))
-        order = dict.fromkeys((*columns, *others))
-        table = table.select(order).cast(arrow_schema({name: kinds[name] for name in order}))
-    except (pa.ArrowException, ValueError) as error:
+            if name not in table.column_names and kind.endswith("?"):
+                table = table.append_column(name, pa.nulls(table.num_rows, _type(kind)))
+        table = table.select([*kinds]).cast(arrow_schema(kinds))
+    except (pa.ArrowException, ValueError, KeyError) as error:
         raise unusable(path, f"damaged ({' '.join(str(error).split())})", again) from None
     for name in table.column_names:
         _check(path, name, table[name], kinds[name], again)

@@ -21,6 +21,8 @@ class Change(FileModel):
     """A value of a step, the bridge's, and the interval of their difference."""
 
     tier: TierName
+    group: str | None
+    metric: str
     value: float
     bridge_value: float
     delta: float
@@ -36,10 +38,8 @@ class ObjectiveRow(Change):
     """
 
     want: Literal["improve", "keep"]
-    group: str | None
     margin: float
     verdict: ObjectiveVerdict
-    metric: str
     items: tuple[str, ...]
     mde: float | None
     regressions: tuple[str, ...]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ResultsError
-from evaluation.metrics.layout import Layout
 from evaluation.metrics.ratios import Ratio
 from evaluation.results.files import COLLECT_AGAIN, unusable
 from evaluation.results.tier_files import ItemEntry, TierFile, read_tier_file, tiers_in
@@ -113,13 +112,11 @@ def _read(folder: Path, name: TierName, state: object) -> TierResults:
     del state  # of other bytes another entry of the cache
     tier, file = TIERS[name], read_tier_file(folder, name)
     path = folder / tier.units_file
-    units = read_units(tier, path, file.sequence_length) if path.exists() else {}
+    units = read_units(tier, path) if path.exists() else {}
     summary = folder / tier.summary_file
     overall, same = None, {}
     if tier.rates:
-        overall = _item(
-            tier, summary, "summary", file.summary or ItemEntry(), units.get(None, _NONE)
-        )
+        overall = _item(tier, summary, "summary", file.summary or ItemEntry(), units.get(None))
         items, same = _categories(tier, summary, file, units), {"prompts": file.data_checksum}
     else:
         entries: Mapping[str, ItemEntry] = getattr(file, tier.section)
@@ -137,9 +134,6 @@ def _read(folder: Path, name: TierName, state: object) -> TierResults:
     return TierResults(tier=tier, path=summary, file=file, items=items, overall=overall, same=same)
 
 
-_NONE = Units(ids=(), layout=Layout(0), measured={})
-
-
 def _item(tier: Tier, path: Path, at: str, entry: ItemEntry, units: Units | None) -> Item:
     """Return the item at a place in a tier's file, which has its headline."""
     try:
@@ -155,16 +149,13 @@ def _item(tier: Tier, path: Path, at: str, entry: ItemEntry, units: Units | None
 
 def _categories(tier: Tier, path: Path, file: TierFile, units: ByItem) -> dict[str, Item]:
     """Return the categories of a tier of rates, of which the headline alone is compared, if it counts."""
-    items = {
-        name: _item(tier, path, f"by_category.{name}", entry, units.get(name, _NONE))
-        for name, entry in (file.by_category or {}).items()
-        if (entry.model_extra or {}).get(tier.head.key) is not None
-    }
-    values = {name: {tier.headline: item.values[tier.headline]} for name, item in items.items()}
-    return {
-        name: replace(item, group=name, values=values[name], same={})
-        for name, item in items.items()
-    }
+    items: dict[str, Item] = {}
+    for name, entry in (file.by_category or {}).items():
+        if (entry.model_extra or {}).get(tier.head.key) is not None:
+            item = _item(tier, path, f"by_category.{name}", entry, units.get(name))
+            values = {tier.headline: item.values[tier.headline]}
+            items[name] = replace(item, group=name, values=values, same={})
+    return items
 
 
 def _check_headline(tier: Tier, name: str, item: Item, path: Path) -> None:

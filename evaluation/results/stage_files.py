@@ -17,13 +17,6 @@ PAGE = "report.html"
 OVERVIEW = "overview.rst"
 
 
-class Headline(Change):
-    """The metric that ranks steps, at the recommended step; its interval is simultaneous for all steps."""
-
-    group: str | None
-    metric: str
-
-
 class Recommendation(StageFile):
     """`recommendation.json`."""
 
@@ -35,7 +28,8 @@ class Recommendation(StageFile):
     why: str | None = None
     """Why no step is recommended."""
     confidence: tuple[float, ...] = ()
-    headline: Headline | None = None
+    headline: Change | None = None
+    """The metric that ranks steps, at this one; its interval is simultaneous for all steps."""
     similar: Rows
     runner_up: dict[str, Any] | None = None
     left_out: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.metrics.layout import Layout
-from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
+from evaluation.metrics.positions import NATS, TOKENS, Positions, positions_of
 from evaluation.metrics.ratios import Ratio, ratio_of
 from evaluation.metrics.variance import Floats
 from evaluation.results.columns import NUMBER, TEXT, Columns, arrow_schema, read_table
@@ -49,13 +49,20 @@ class Units:
     positions: Positions | None = None
     groupings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
-    def count(self, metric: str) -> int:
-        """Return the number of units that were judged by a metric."""
-        return int(self.measured[metric].is_judged.sum()) if metric in self.measured else 0
-
 
 ByItem = Mapping[str | None, Units]
 """Units by their item; None for all units of a tier of rates together."""
+
+
+def groupings_of(
+    ids: Sequence[str], strata: Sequence[Mapping[str, object]]
+) -> dict[str, dict[str, str]]:
+    """Return the group of each unit by grouping, given those of each unit."""
+    groupings: dict[str, dict[str, str]] = {}
+    for unit, groups in zip(ids, strata, strict=True):
+        for by, group in groups.items():
+            groupings.setdefault(by, {})[unit] = str(group)
+    return groupings
 
 
 def units_of(
@@ -126,26 +133,19 @@ def _cells(item: str | None, units: Units) -> dict[str, Any]:
     return cells
 
 
-def read_units(tier: Tier, path: Path, length: int) -> dict[str | None, Units]:
-    """Read a tier's units by item, in the order of the file.
-
-    Args:
-        length: Tokens of a block.
-
-    Raises:
-        ResultsError: The file is missing or damaged, or holds what cannot have been measured.
-    """
+def read_units(tier: Tier, path: Path) -> dict[str | None, Units]:
+    """Read a tier's units by item, in the order of the file; raise ResultsError."""
     table = read_table(path, _columns(tier), COLLECT_AGAIN, f"{tier.headline}_")
     encoded = table["item"].combine_chunks().dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     names = [*encoded.dictionary.to_pylist(), None]
     return {
-        names[code]: _item_units(tier, table.filter(codes == code), names[code], path, length)
+        names[code]: _item_units(tier, table.filter(codes == code), names[code], path)
         for code in dict.fromkeys(codes.tolist())
     }
 
 
-def _item_units(tier: Tier, rows: pa.Table, name: str | None, path: Path, length: int) -> Units:
+def _item_units(tier: Tier, rows: pa.Table, name: str | None, path: Path) -> Units:
     about = {column: rows[column].to_pylist() for column in _ABOUT}
     ids = about["unit"]
     if len({*ids}) < len(ids):
@@ -156,50 +156,18 @@ def _item_units(tier: Tier, rows: pa.Table, name: str | None, path: Path, length
         if column not in {*_ABOUT, *_POSITIONS}
         and not (column in tier.summed and rows[column].null_count)
     }
-    whole = (None if None in about[key] else about[key] for key in ("cluster", "stratum"))
-    clusters, strata = whole
+    clusters, strata = (
+        None if None in about[key] else about[key] for key in ("cluster", "stratum")
+    )
     sources = [about[column] for column in SOURCES]
     layout = Layout(len(ids), clusters, strata, sources, is_text=tier.kind == "nats")
-    groupings = _groupings(ids, about["strata"], path)
+    try:
+        groupings = groupings_of(ids, [json.loads(text or "{}") for text in about["strata"]])
+    except (ValueError, AttributeError):
+        raise unusable(path, "the column 'strata' has what is no JSON object") from None
     positions = positions_of(rows)
     units = units_of(tier, ids, layout, columns, positions=positions, groupings=groupings)
-    if wrong := _wrong(tier, units, length):
-        raise unusable(path, f"{wrong} of {name!r}")
+    credits = [r.amounts for m, r in units.measured.items() if m.startswith(tier.headline)]
+    if tier.kind == "credit" and any(((one < 0) | (one > 1)).any() for one in credits):
+        raise unusable(path, f"a mean score of {name!r} is not in [0, 1]")
     return units
-
-
-def _groupings(
-    ids: Sequence[str], strata: Sequence[str | None], path: Path
-) -> dict[str, dict[str, str]]:
-    groupings: dict[str, dict[str, str]] = {}
-    stated = ((unit, text) for unit, text in zip(ids, strata, strict=True) if text is not None)
-    for unit, text in stated:
-        try:
-            groups = {by: str(of) for by, of in json.loads(text).items()}
-        except (ValueError, AttributeError):
-            raise unusable(path, f"the column 'strata' has {text!r}") from None
-        for by, group in groups.items():
-            groupings.setdefault(by, {})[unit] = group
-    return groupings
-
-
-def _wrong(tier: Tier, units: Units, length: int) -> str | None:
-    """Return what cannot have been measured; None if nothing."""
-    if tier.kind == "credit":
-        rates = [r.amounts for m, r in units.measured.items() if m.startswith(tier.headline)]
-        is_odd = any(((rate < 0) | (rate > 1)).any() for rate in rates)
-        return "a mean score that is not in [0, 1]" if is_odd else None
-    head = units.measured.get(tier.headline)
-    if head is None or head.weights is None or any(units.sums[n].min() < 0 for n in units.sums):
-        return "no scored token, or a count or loss below zero"
-    if not head.amounts.sum() >= 0:
-        return "losses that give no perplexity"
-    bins = units.positions
-    if bins is None:
-        return None
-    if bins.nats.shape[1] != len(bin_starts(length)) or bins.tokens.min() < 0:
-        return "other bins of positions than those"
-    is_near = np.allclose(bins.nats.sum(axis=1), head.amounts, rtol=1e-6, atol=1e-9)
-    if is_near and (bins.tokens.sum(axis=1) == head.weights).all():
-        return None
-    return "losses or tokens by position that are not those of the blocks"

@@ -73,10 +73,8 @@ def test_accuracy_is_centred_on_chance():
     ("items", "message"),
     [
         ([{"logprob": [-1.0, float("nan")]}], r"task/0, candidate 1: 1 of 2"),
-        ([{"logprob": [-1.0]}], "task/0: one candidate"),
         ([{"logprob": [-1.0, -2.0], "chars": [1, 0]}], "candidate 1 has no chars"),
         ([{"logprob": [-1.0, -2.0]}], "pmi cannot be computed"),
-        ([{"logprob": [-1.0, -2.0], "item": name} for name in "aba"], "do not stand together"),
     ],
 )
 def test_what_cannot_be_judged_is_named(items, message):

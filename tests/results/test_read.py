@@ -63,17 +63,17 @@ def each(name: str, value: Callable[[Any], Any]) -> Change:
 
 UNITS = {name: tier.units_file for name, tier in TIERS.items()}
 COLUMNS: list[tuple[str, Change, str]] = [
-    (UNITS["tier2"], lambda table: table.drop_columns(["unit"]), "'unit' is there nowhere"),
+    (UNITS["tier2"], lambda table: table.drop_columns(["unit"]), 'Field "unit" does not exist'),
     (UNITS["tier2"], each("nats", lambda v: float("nan")), "'nats' has NaN"),
     (UNITS["tier2"], each("nats", lambda v: "a"), "damaged"),
-    (UNITS["tier2"], each("nats", lambda v: 2 * v), "not those of the blocks"),
-    (UNITS["tier2"], each("tokens", lambda v: 0.0), "no scored token"),
+    (UNITS["tier2"], each("nats", lambda v: 2 * v), "the two are not of one scoring"),
+    (UNITS["tier2"], each("tokens", lambda v: 0.0), "'web' has no nats per token"),
     (UNITS["tier2"], each("unit", lambda v: "3"), "appears twice"),
     (UNITS["tier2"], each("item", lambda v: f"x{v}"), "no rows of 'web'"),
     (UNITS["tier3"], lambda table: table.drop_columns(["acc"]), "'quiz' has no accuracy"),
     (UNITS["tier3"], each("acc", lambda v: 1 - v), "the two are not of one scoring"),
     (UNITS["tier3"], each("acc", lambda v: 2 * v), "not in [0, 1]"),
-    (UNITS["tier3"], each("strata", lambda v: "[1"), "the column 'strata' has '[1'"),
+    (UNITS["tier3"], each("strata", lambda v: "[1"), "the column 'strata' has"),
     (UNITS["tier4"], each("all_checks_pass_rate", lambda v: None), "has no all checks pass rate"),
     (UNITS["tier4"], each("all_checks_pass_rate", lambda v: 0.25), "give a mean of 0.25"),
     ("stage/summary.parquet", each("tier", lambda v: "tier9"), "tier9"),
