@@ -18,6 +18,7 @@ with a the reach of the questions and b the noise times Student's t (Graybill an
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -118,12 +119,13 @@ def against(step: Estimate, chosen: Estimate) -> Estimate | None:
     parts = {}
     left, right = step.leaves(""), chosen.leaves("")
     for name, (_, mine) in left.items():
-        other = right[name][1].paired if name in right else None
-        if mine.paired is None or other is None:
+        own, other = mine.paired, right[name][1].paired if name in right else None
+        if own is None or other is None or own.amounts.shape != other.amounts.shape:
             return None
-        if mine.paired.amounts.shape != other.amounts.shape:
-            return None
-        parts[name] = estimate_of(mine.paired.minus(other))
+        amounts = own.amounts - other.amounts
+        amounts = np.where(np.abs(amounts) < 1e-12, 0.0, amounts)  # 1/3 is rounded
+        passes = own.passes and other.passes
+        parts[name] = estimate_of(replace(own, amounts=amounts, passes=passes))
     return mean(parts, step.weights or None)
 
 

@@ -31,11 +31,3 @@ class Paired:
         weights = None if self.weights is None else self.weights[known]
         groups = self.groups.only(known)
         return replace(self, amounts=self.amounts[known], weights=weights, groups=groups)
-
-    def minus(self, other: "Paired") -> "Paired":
-        """Return the differences of two sides that were both compared with the same third one."""
-        amounts = self.amounts - other.amounts
-        amounts = np.where(
-            np.abs(amounts) < 1e-12, 0.0, amounts
-        )  # fractions such as 1/3 are rounded
-        return replace(self, amounts=amounts, passes=self.passes and other.passes)

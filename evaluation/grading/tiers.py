@@ -187,7 +187,7 @@ def _verify_task(
     units = prompt_units(prompts, task.views)
     summary = {
         "group": task.group,
-        "primary": task.headline,
+        "primary": next(iter(task.views)),
         **summarize_task(prompts, units, task.views),
         "views": {view: verifier.model_dump(mode="json") for view, verifier in task.views.items()},
         "answer_after": task.answer_after,

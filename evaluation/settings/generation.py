@@ -61,12 +61,10 @@ class CompletionTask(Settings):
     answer_after: Text | None
 
     @property
-    def headline(self) -> str:
-        return self.primary or next(iter(self.verifiers))
-
-    @property
     def views(self) -> Mapping[str, AnyVerifier]:
-        return {self.headline: self.verifiers[self.headline], **self.verifiers}
+        """Its verifiers, the primary one first."""
+        primary = self.primary or next(iter(self.verifiers))
+        return {primary: self.verifiers[primary], **self.verifiers}
 
     @property
     def runs_programs(self) -> bool:

@@ -24,7 +24,6 @@ from evaluation.verification.math_spelling import (
     math_spelling,
     minerva_spelling,
 )
-from evaluation.verification.verdicts import Verdict, different
 
 
 @dataclass(frozen=True)
@@ -48,15 +47,6 @@ class AnswerKind:
     in_form: Callable[[Any, str], str]
     bare: Callable[[Any, str], str]
     load: Callable[[], None] | None = None
-
-    def verify(self, settings: Any, document: Mapping[str, Any], completion: str) -> Verdict:
-        """Return full credit if the extracted answer is the document's `gold`, else none."""
-        found, gold = self.extract(settings, completion), str(document["gold"])
-        if found is None:
-            return Verdict(credit=0.0, reason="no answer in the expected form")
-        if self.same(settings, found.value, gold):
-            return Verdict(credit=1.0, answer=found.text)
-        return Verdict(credit=0.0, answer=found.text, reason=different(found.text, gold))
 
     def right(self, settings: Any, document: Mapping[str, Any]) -> str:
         """Return a completion that is right for a document."""

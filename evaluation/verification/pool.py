@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from multiprocessing import forkserver
@@ -142,21 +142,14 @@ def _context(kinds: Sequence[str]) -> Any:
     """Return a context whose workers are forked from a process with all libraries and a fixed hash seed."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["evaluation.verification.preload"])
-    with _environment({KINDS_VARIABLE: " ".join(kinds), "PYTHONHASHSEED": "0"}):
-        forkserver.ensure_running()  # sympy iterates over sets
-    return context
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     before = dict(os.environ)
-    os.environ.update(variables)
+    os.environ.update({KINDS_VARIABLE: " ".join(kinds), "PYTHONHASHSEED": "0"})
     try:
-        yield
+        forkserver.ensure_running()  # sympy iterates over sets
     finally:
-        for name in variables:
-            del os.environ[name]
+        del os.environ[KINDS_VARIABLE], os.environ["PYTHONHASHSEED"]
         os.environ.update(before)
+    return context
 
 
 def load_libraries(kinds: Iterable[str]) -> None:

@@ -43,11 +43,6 @@ class JudgedKind:
     load: Callable[[], None] | None = None
 
 
-def different(answer: str, gold: str) -> str:
-    """Return why an answer is wrong: that it is not the gold; both are shortened."""
-    return f"{shortened(answer)} is not {shortened(gold)}"
-
-
 def shortened(text: str, longest: int = 200) -> str:
     """Return a text on one line with single spaces; an ellipsis marks a cut."""
     words = " ".join(text[: 2 * longest].split())
