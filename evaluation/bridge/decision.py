@@ -42,14 +42,13 @@ class JudgedStep:
 class Decision:
     """All steps of a stage; `alphas` are the objectives', `headline` the index of the one that ranks.
 
-    `decisive` holds each step's uncorrected headline delta; `awaited` is the number of steps still to come.
+    `decisive` holds each step's uncorrected headline delta.
     """
 
     steps: Sequence[JudgedStep]
     decisive: Sequence[Delta]
     alphas: Sequence[float]
     headline: int
-    awaited: int = 0
 
 
 def decide(
@@ -90,7 +89,6 @@ def decide(
         decisive=[*decisive[headline].values()],
         alphas=alphas,
         headline=headline,
-        awaited=awaited,
     )
 
 

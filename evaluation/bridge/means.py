@@ -76,7 +76,7 @@ def weights_of_means(
     count = len(of_kind) if metric.numerator else sum(of_kind)
     if 0 < len(items) == count:
         yield OVERALL, dict.fromkeys(items, 1 / len(items)), 0.0
-    is_accuracy = metric.name == tier.headline or metric.kind == tier.head.key
+    is_accuracy = metric.name == tier.headline or metric.kind is not None
     for name, weights in groups.items() if count else ():
         if weights.keys() <= set(items) and (is_accuracy or name not in offsets):
             yield f"{name}{GROUP}", weights, offsets.get(name, 0.0)

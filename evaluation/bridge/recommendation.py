@@ -20,17 +20,13 @@ _ORDER: Sequence[ObjectiveVerdict] = ("met", "undecided", "not met")
 
 def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list[JudgedStep]]:
     """Return the step to name, and the pool that it was chosen from; `headline` ranks equal verdicts."""
-
-    def rank(step: JudgedStep) -> tuple[int, float, int]:
-        if step.breaks_a_keep:
-            return -len(_ORDER), -step.worst_loss, step.step
-        gain = step.objectives[headline].gain
-        return -_ORDER.index(step.verdict), gain, step.step  # of equal ones, the latest step
-
-    best = max(steps, key=rank)
-    if best.breaks_a_keep:
-        return best, list(steps)
-    return best, [s for s in steps if s.verdict == best.verdict and not s.breaks_a_keep]
+    keeping = [step for step in steps if not step.breaks_a_keep]
+    if not keeping:
+        return max(steps, key=lambda step: (-step.worst_loss, step.step)), list(steps)
+    best = min(_ORDER.index(step.verdict) for step in keeping)
+    pool = [step for step in keeping if step.verdict == _ORDER[best]]
+    gains = [(step.objectives[headline].gain, step.step) for step in pool]
+    return pool[gains.index(max(gains))], pool  # of equal ones, the latest step
 
 
 def recommend(
