@@ -1,7 +1,7 @@
 """Random Nanotron checkpoints, and their logits by a forward pass of our own in float64.
 
 The forward pass is written from Nanotron's, parameter by parameter, and shares no code with the
-package; test_reference.py holds it to the logits that Nanotron itself gave.
+package, which test_reference.py compares with the logits that Nanotron itself gave.
 """
 
 import json

@@ -10,7 +10,7 @@ import torch
 import yaml
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from evaluation.checkpoints.subjects import Subject, step_subject
+from evaluation.checkpoints.subjects import step_subject
 from evaluation.flow.make import make
 from evaluation.flow.targets import COLLECT, SCORE
 from evaluation.prefill.tiers import PREFILLS
@@ -23,23 +23,13 @@ QUIZ = {
     "choices": "answers",
     "gold": "label",
     "context": "Question: {{ question }}\nAnswer:",
-    "limit": 8,
 }
-
-
-def subject_of(world: World, suite: dict[str, Any]) -> Subject:
-    """A checkpoint whose stage has this suite alone, prefilled."""
-    (world.folder / "suites" / "own.yaml").write_text(yaml.safe_dump(suite))
-    stage = {"checkpoints": str(world.folder / "ckpts/stage1"), "steps": [10], "suites": ["own"]}
-    world.change(stages={"one": stage}, verification={"workers": 1})
-    plan = world.plans["one"]
-    for tier in plan.tiers:
-        for name in plan.cache_entries(tier):
-            PREFILLS[tier].make(plan, name)
-    return step_subject(plan, 10)
-
-
 GOLD = {"context": "{{ question }}", "continuation": "{{ answer }}"}
+GROUPS: dict[str, Any] = {
+    "pair": {"tier": "tier3", "members": ["a", "b"], "weigh": "questions"},
+    "all": {"tier": "tier3", "members": ["pair", "c"]},
+    "flat": {"tier": "tier3", "members": ["pair", "c"], "weigh": "leaves"},
+}
 
 
 def plain(model: Any, tokenizer: Any, context: str, answer: str) -> tuple[float, bool]:
@@ -53,7 +43,7 @@ def plain(model: Any, tokenizer: Any, context: str, answer: str) -> tuple[float,
     return float(nats), bool((logits.argmax(-1) == own).all())
 
 
-def solved(world: World, model: Any, tokenizer: Any) -> list[dict[str, str]]:
+def solved(model: Any, tokenizer: Any) -> list[dict[str, str]]:
     """Rows with long answers, several bytes a character, spaces at the border, and a model's answers."""
     rows = [
         {"question": "the cat sat", "answer": " on a mat while dogs ran"},
@@ -68,18 +58,29 @@ def solved(world: World, model: Any, tokenizer: Any) -> list[dict[str, str]]:
         text = tokenizer.decode([best])
         if tokenizer(start + text, add_special_tokens=False)["input_ids"] == [*ids, best]:
             rows.append({"question": start, "answer": text})
-    write_rows(world.folder / "solved.jsonl", rows)
     return rows
 
 
-def test_bits_per_byte_and_greedy_are_those_of_a_plain_forward_pass(world: World) -> None:
+def test_measures_of_gold_alone_and_weights_of_groups(world: World) -> None:
+    """Bits per byte and greedy answers by a plain forward pass; groups by the questions scored."""
     tokenizer = AutoTokenizer.from_pretrained(world.folder / "tokenizer")
     model = AutoModelForCausalLM.from_pretrained(
         world.folder / "hf/1-10", dtype=torch.float64
     ).eval()
-    rows = solved(world, model, tokenizer)
-    task = {**GOLD, "files": [str(world.folder / "solved.jsonl")]}
-    subject = subject_of(world, {"tasks": {"quiz": QUIZ, "solved": task}})
+    rows = solved(model, tokenizer)
+    write_rows(world.folder / "solved.jsonl", rows)
+    tasks: dict[str, Any] = {
+        name: {**QUIZ, "limit": n} for name, n in zip("abc", (6, 2, 8), strict=True)
+    }
+    tasks["solved"] = {**GOLD, "files": [str(world.folder / "solved.jsonl")]}
+    (world.folder / "suites/own.yaml").write_text(
+        yaml.safe_dump({"tasks": tasks, "groups": GROUPS})
+    )
+    stage = {"checkpoints": str(world.folder / "ckpts/stage1"), "steps": [10], "suites": ["own"]}
+    world.change(stages={"one": stage}, verification={"workers": 1})
+    subject = step_subject(world.plans["one"], 10)
+    for name in tasks:
+        PREFILLS["tier3"].make(subject.plan, name)
     assert make(SCORE, subject).error is None
     assert make(COLLECT, subject).error is None
     found = [plain(model, tokenizer, row["question"], row["answer"]) for row in rows]
@@ -96,20 +97,8 @@ def test_bits_per_byte_and_greedy_are_those_of_a_plain_forward_pass(world: World
     assert entry["gold_bits_per_byte"] == pytest.approx(sum(bits) / len(bits), abs=1e-5)
     assert entry["greedy"] == pytest.approx(sum(greedy) / len(greedy))
     assert not {"accuracy", "primary", "centered", "correct_probability"} & entry.keys()
-    assert content["overall"]["accuracy"] == content["tasks"]["quiz"]["accuracy"]
-
-
-def test_groups_weigh_what_was_scored(world: World) -> None:
-    tasks = {name: {**QUIZ, "limit": limit} for name, limit in (("a", 6), ("b", 2), ("c", 8))}
-    groups: dict[str, Any] = {
-        "pair": {"tier": "tier3", "members": ["a", "b"], "weigh": "questions"},
-        "all": {"tier": "tier3", "members": ["pair", "c"]},
-        "flat": {"tier": "tier3", "members": ["pair", "c"], "weigh": "leaves"},
-    }
-    subject = subject_of(world, {"tasks": tasks, "groups": groups})
-    assert make(SCORE, subject).error is None
-    assert make(COLLECT, subject).error is None
-    content = json.loads((subject.folder / "tier3_cf.json").read_text())
+    ranked = [content["tasks"][name]["accuracy"] for name in "abc"]
+    assert content["overall"]["accuracy"] == pytest.approx(sum(ranked) / 3)
     assert content["groups"] == {
         "pair": pytest.approx({"a": 6 / 8, "b": 2 / 8}),
         "all": pytest.approx({"a": 3 / 8, "b": 1 / 8, "c": 1 / 2}),
