@@ -42,7 +42,7 @@ def of_requests(requests: Sequence[Request]) -> Work:
     ]
     rows = PackedRows(sequences, lambda shared: shared + sum(len(key) for key, _ in sequences))
     batch = rows.batch([0])
-    return Work(batch.tokens.size, int((batch.depth + 1).sum()), len(batch.query))
+    return Work(batch.tokens.size, int((batch.depth + 1).sum()), len({*batch.query.tolist()}))
 
 
 def of_blocks(tokens: torch.Tensor, starts: torch.Tensor | None = None) -> Work:

@@ -49,7 +49,8 @@ def load_model(
         )
         if needed > memory:
             raise NotEnoughMemory(
-                f"its weights need {needed / 1e9:,.1f} GB in {dtype}, and the GPU has {memory / 1e9:,.1f} GB"
+                f"{checkpoint.path}: its weights need {needed / 1e9:,.1f} GB in {dtype}, and the GPU has "
+                f"{memory / 1e9:,.1f} GB"
             )
     if checkpoint.kind == "huggingface":
         check_complete(checkpoint)

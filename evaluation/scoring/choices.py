@@ -10,8 +10,9 @@ from itertools import islice, pairwise
 import pyarrow as pa
 
 from evaluation.prefill.caches import TaskCache, TokenizedQuestion
-from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.packing import common, key_of
+from evaluation.scoring.engine.rows import score_requests
 from evaluation.scoring.loop import Part, Planned, ScoredItem, Wanted, in_parts
 from evaluation.scoring.session import Job
 from evaluation.scoring.window import Request, Window
@@ -53,13 +54,13 @@ def score_tasks(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
         for part in _parts(job, {key: questions[key] for key in keys})
     ]
     parts.sort(key=lambda part: -max(map(_size, part[1].values())))
-    assert job.backend.tokens_processed >= 0  # loads the model
+    engine = job.backend.engine
     yield []
     for item, questions in parts:
-        before = job.backend.tokens_processed
+        before = engine.tokens_processed
         with job.naming(item.name):
-            table = score_questions(job.backend, questions, job.window)
-        yield [Part(item, table, job.backend.tokens_processed - before)]
+            table = score_questions(engine, questions, job.window)
+        yield [Part(item, table, engine.tokens_processed - before)]
 
 
 def _parts(job: Job, questions: Mapping[str, TokenizedQuestion]) -> Iterator[list[str]]:
@@ -77,14 +78,14 @@ def _size(item: TokenizedQuestion) -> int:
 
 
 def score_questions(
-    backend: EngineBackend, questions: Mapping[str, TokenizedQuestion], window: Window
+    engine: Engine, questions: Mapping[str, TokenizedQuestion], window: Window
 ) -> pa.Table:
     """Score every candidate of questions, and the unconditional log-likelihoods that `pmi` subtracts.
 
     Returns a table of SCHEMA, a row for each question; errors name the item.
     """
     fitted = [[window.fit(one) for one in _requests(item)] for item in questions.values()]
-    scores = iter(backend.log_likelihoods([one for part in fitted for one, _ in part]))
+    scores = iter(score_requests(engine, [one for part in fitted for one, _ in part]))
     rows = []
     for (key, item), part in zip(questions.items(), fitted, strict=True):
         own = [*islice(scores, len(item.candidates))]

@@ -6,7 +6,7 @@ the scores; `grading.collect` makes the tier files from them.
 
 import logging
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,8 @@ def score_share(subject: Subject, share: Share) -> None:
             f"stages.{subject.plan.name}.command scores a checkpoint as a whole; leave --part out"
         )
     job, planned = _planned(subject)
-    score_lacking(job, [item for tier in planned.values() for item in tier.items], share)
+    items = [item for tier in planned.values() for item in tier.items]
+    job.backend.within_memory(partial(score_lacking, job, items, share))
     job.check_unchanged()
 
 
@@ -83,7 +84,7 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
         return run_external(subject)
     job, planned = _planned(subject)
     items = [item for tier in planned.values() for item in tier.items]
-    score_lacking(job, items, ALL)
+    job.backend.within_memory(partial(score_lacking, job, items, ALL))
     job.check_unchanged()
     about = {
         "checkpoint": str(job.location),

@@ -9,8 +9,9 @@ import torch
 
 from evaluation.metrics.positions import FIRST
 from evaluation.prefill.caches import SliceCache
-from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.packing import Ints
+from evaluation.scoring.engine.rows import score_blocks
 from evaluation.scoring.loop import Part, Planned, ScoredItem, Wanted, in_parts
 from evaluation.scoring.session import Job
 from evaluation.settings.sources import Attention
@@ -51,24 +52,22 @@ def plan_slices(job: Job, slices: Mapping[str, SliceCache]) -> Planned:
 
 def score_slices(job: Job, wanted: Wanted) -> Iterator[list[Part]]:
     """Score blocks of slices."""
-    assert job.backend.tokens_processed >= 0  # loads the model
+    engine = job.backend.engine
     yield []
     for item, keys in wanted.items():
         cache, attention = item.data
         for part in in_parts(keys, [cache.tokens.shape[1]] * len(keys), job):
-            before = job.backend.tokens_processed
+            before = engine.tokens_processed
             with job.naming(item.name):
-                table = score_blocks(job.backend, cache, attention, np.array(part, np.int64))
+                table = score_part(engine, cache, attention, np.array(part, np.int64))
             keyed = table.add_column(0, "key", pa.array(part, pa.string()))
-            yield [Part(item, keyed, job.backend.tokens_processed - before)]
+            yield [Part(item, keyed, engine.tokens_processed - before)]
 
 
-def score_blocks(
-    backend: EngineBackend, cache: SliceCache, attention: Attention, blocks: Ints
-) -> pa.Table:
-    """Score some blocks, in ascending order; `EngineBackend.block_nats` describes both kinds of attention."""
+def score_part(engine: Engine, cache: SliceCache, attention: Attention, blocks: Ints) -> pa.Table:
+    """Score some blocks, in ascending order."""
     starts = _starts_in(cache, blocks) if attention == "document" else None
-    by_position = backend.block_nats(cache.tokens[torch.from_numpy(blocks)], starts)
+    by_position = score_blocks(engine, cache.tokens[torch.from_numpy(blocks)], starts)
     sums = (part.sum(axis=1) for part in by_position)
     sizes = _scored_bytes(cache, attention)[blocks]
     lists = (part.tolist() for part in by_position)

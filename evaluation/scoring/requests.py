@@ -13,6 +13,7 @@ from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.errors import ScoringError
 from evaluation.files import is_unicode, read_json, write_jsonl
 from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.rows import score_requests
 from evaluation.scoring.window import Request, Window, prefix_of
 from evaluation.settings.computing import Scoring
 from evaluation.tokenizers.base import LoadedTokenizer
@@ -56,7 +57,8 @@ def score_request_file(
             raise ScoringError(f"{checkpoint.path} records no sequence length; give --max-length")
         requests = prepare(rows, loaded, str(requests_path), window, checkpoint.vocab_size)
         scoring = Scoring.model_validate({"device": device, "dtype": dtype})
-        scores = EngineBackend(scoring, checkpoint, lambda: None).log_likelihoods(requests)
+        backend = EngineBackend(scoring, checkpoint, lambda: None)
+        scores = backend.within_memory(lambda: score_requests(backend.engine, requests))
         for row, score in zip(rows, scores, strict=True):
             yield {**row, **score._asdict()}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -11,23 +11,19 @@ from evaluation.checkpoints import load
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import (
-    EvaluationError,
     GpuFault,
     NotEnoughMemory,
     ScoringError,
 )
 from evaluation.flow.make import make
 from evaluation.flow.targets import SCORE
-from evaluation.scoring import gpus
+from evaluation.scoring import choices, gpus, perplexity
 from evaluation.scoring.engine import backend
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import Decoding
 from evaluation.scoring.engine.gpu import gpu_faults
 from evaluation.scoring.gpus import choose_device
-from evaluation.scoring.window import Request
 from evaluation.settings.computing import Scoring
-from tests.scoring import tiny
 from tests.workflow.world import World, stored_scores
 
 ILLEGAL = (
@@ -78,8 +74,8 @@ def late(then: Callable[..., Any]) -> Callable[..., Any]:
     ("place", "name", "is_late", "stored"),
     [
         (backend, "load_model", False, 0),
-        (backend, "score_blocks", True, 0),
-        (backend, "score_requests", True, 1),
+        (perplexity, "score_blocks", True, 0),
+        (choices, "score_requests", True, 1),
         (Decoding, "step", False, 2),
     ],
 )
@@ -98,20 +94,6 @@ def test_the_retry_goes_on_from_the_store(
     assert stored_scores(world.results()).items() > before.items()  # not scored a second time
 
 
-def full(*_: Any, **__: Any) -> Any:
-    raise torch.OutOfMemoryError("CUDA out of memory")
-
-
-def test_a_pass_is_halved_until_nothing_is_left_to_halve(monkeypatch: pytest.MonkeyPatch) -> None:
-    scoring, checkpoint = Scoring(device="cpu", cpu_row_tokens=1024), cast(Checkpoint, None)
-    one = EngineBackend(scoring, checkpoint, lambda: None)
-    one.engine = Engine(tiny.model("llama"), row_tokens=1024, device="cpu")
-    monkeypatch.setattr(one.engine, "hidden", full)
-    with pytest.raises(EvaluationError, match="enough memory"):
-        one.log_likelihoods([Request((1,), (2,))])
-    assert one.row_tokens == 256
-
-
 def test_a_model_that_no_gpu_holds_is_refused_with_what_it_needs(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,7 +104,7 @@ def test_a_model_that_no_gpu_holds_is_refused_with_what_it_needs(
     )
     one.device, one.dtype = "cuda", "bfloat16"
     with pytest.raises(NotEnoughMemory, match=r"5: .* 140\.0 GB in torch.bfloat16, .* 80\.0 GB"):
-        _ = one.model
+        _ = one.engine
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't")])

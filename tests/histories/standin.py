@@ -48,6 +48,7 @@ def install() -> None:
     from evaluation.tokenizers.fast import FastTokenizer
 
     completeness.SETTLE_SECONDS = 0.001
+    _install_scores()
     session.EngineBackend = lambda scoring, checkpoint, loaded, *_: StandIn(
         scoring, checkpoint, loaded
     )
@@ -135,6 +136,13 @@ def begin() -> None:
         _MOMENTS[:] = bytes(8)
 
 
+def _install_scores() -> None:
+    from evaluation.scoring import choices, perplexity
+
+    choices.score_requests = lambda engine, requests: engine.log_likelihoods(requests)
+    perplexity.score_blocks = lambda engine, *blocks: engine.block_nats(*blocks)
+
+
 class StandIn:
     """What stands for a model and for its engine, and counts what it is asked, question by question."""
 
@@ -156,9 +164,16 @@ class StandIn:
         return content
 
     @property
-    def tokens_processed(self) -> int:
+    def engine(self) -> "StandIn":
         assert self.content
+        return self
+
+    @property
+    def tokens_processed(self) -> int:
         return self._tokens
+
+    def within_memory(self, run: Callable[[], None]) -> None:
+        run()
 
     def _dice(self, tier: str, *asked: Any) -> float:
         """A number in [0, 1) that all that was asked decides."""

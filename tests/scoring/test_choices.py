@@ -33,9 +33,7 @@ def test_candidates_are_scored_after_their_own_contexts():
         item_of(2, [tuple(range(8))], [(8, 9), (9, 8)]),
     ]
     model = tiny.model("llama")
-    table = score_questions(
-        tiny.backend(tiny.engine()), {item.id: item for item in items}, Window(8, 0, None)
-    )
+    table = score_questions(tiny.engine(), {item.id: item for item in items}, Window(8, 0, None))
     assert table.schema == choices.SCHEMA
     for row, item in zip(table.to_pylist(), items, strict=True):
         assert row["key"] == item.id

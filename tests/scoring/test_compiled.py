@@ -9,9 +9,8 @@ import torch
 from torch._dynamo.backends.registry import lookup_backend
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine import head as head_module
-from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.head import Head
+from evaluation.scoring.engine import forward
+from evaluation.scoring.engine.forward import Engine, Head
 from evaluation.scoring.engine.rows import score_blocks, score_requests
 from evaluation.scoring.window import Request
 from tests.scoring import tiny
@@ -89,7 +88,7 @@ def test_layers_share_a_graph_for_each_length_and_models_share_them_too(counting
 @pytest.mark.parametrize("spread", [1, 500])
 def test_heads_score_as_log_softmax(pairs, spread, counting, monkeypatch):
     """Plain and compiled, in chunks of 4; large logits neither overflow nor lose precision."""
-    monkeypatch.setattr(head_module, "CHUNK_LOGITS", {"cpu": 4 * 40})
+    monkeypatch.setattr(forward, "CHUNK_LOGITS", {"cpu": 4 * 40})
     model = copy.deepcopy(tiny.model("llama"))
     heads = Head(model), Head(model, counting)
     torch.manual_seed(1)

@@ -7,11 +7,14 @@ import torch
 from transformers import PreTrainedModel
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.answers import Answers, GenerationRequest
+from evaluation.scoring.answers import LENGTH_ONLY, Answers, GenerationRequest
 from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.rows import score_requests
 from evaluation.scoring.window import Request
 from evaluation.settings.computing import Scoring
 from tests.scoring import tiny
+from tests.scoring.test_generation import plain
 from tests.scoring.tiny import built
 
 CLASSES = {
@@ -28,7 +31,7 @@ VOCABULARY = 90
 
 def backend_of(model: PreTrainedModel) -> EngineBackend:
     backend = EngineBackend(Scoring(device="cpu"), None, lambda: None)
-    backend.model = model
+    backend.engine = Engine(model, row_tokens=1024, device="cpu")
     return backend
 
 
@@ -37,34 +40,28 @@ def answers(model: PreTrainedModel, *requests: GenerationRequest) -> Answers:
     return {key: answer for part in parts for key, answer in part.items()}
 
 
-@torch.inference_mode()
-def greedy(model: PreTrainedModel, tokens: tuple[int, ...], count: int) -> list[int]:
-    """By whole forward passes, without any cache."""
-    found = list(tokens)
-    for _ in range(count):
-        logits = model(input_ids=torch.tensor([found]), use_cache=False).logits[0, -1]
-        found.append(int(logits[:VOCABULARY].argmax()))
-    return found[len(tokens) :]
-
-
 @pytest.mark.parametrize("name", CLASSES)
 def test_greedy_answers_are_those_of_the_class(name: str) -> None:
     model = built(name, **CLASSES[name])
-    found = answers(model, *(GenerationRequest(str(p), p, 10) for p in PROMPTS))
-    for index, prompt in enumerate(PROMPTS):
-        assert list(found[index].tokens) == greedy(model, prompt, 10)
+    asked = [GenerationRequest(str(prompt), prompt, 10) for prompt in PROMPTS]
+    found = answers(model, *asked)
+    for index, request in enumerate(asked):
+        assert found[index] == plain(model, request, LENGTH_ONLY, VOCABULARY)
 
 
-@pytest.mark.parametrize("name", ["MambaForCausalLM", "RobertaForCausalLM"])
-def test_a_class_with_a_state_of_its_own_is_refused(name: str) -> None:
+@pytest.mark.parametrize("name", ["MambaForCausalLM", "RobertaForCausalLM", "FalconForCausalLM"])
+def test_a_class_with_a_state_of_its_own_or_without_a_mask_is_refused(name: str) -> None:
+    model = built(name, **({"alibi": True} if name == "FalconForCausalLM" else {}))
     with pytest.raises(ScoringError):
-        answers(built(name), GenerationRequest("a", PROMPTS[0], 10))
+        score_requests(backend_of(model).engine, [Request((1, 2), (3,))])
+    with pytest.raises(ScoringError):
+        answers(model, GenerationRequest("a", PROMPTS[0], 10))
 
 
 def test_a_cache_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that are moved without their keys, and windows that are not heeded."""
     request = GenerationRequest("a", tuple(i % 30 for i in range(90)), 10)
-    model = tiny.build("MistralForCausalLM", sliding_window=48, max_position_embeddings=256)
+    model = tiny.build("MistralForCausalLM", sliding_window=60, max_position_embeddings=256)
     assert answers(model, request)
     backend = backend_of(model)
     backend.engine.windows = {"": None}
@@ -86,7 +83,7 @@ def test_a_scale_behind_the_head_that_is_not_known_is_found(
     caplog.set_level(logging.ERROR)
     model = tiny.build("LlamaForCausalLM", hidden_size=256, vocab_size=400).to(dtype)
     request = Request((1, 2, 3), (4,))
-    assert backend_of(model).log_likelihoods([request])
+    assert score_requests(backend_of(model).engine, [request])
     forward = model.forward
 
     def scaled(*given: object, **named: object) -> object:
@@ -96,4 +93,4 @@ def test_a_scale_behind_the_head_that_is_not_known_is_found(
 
     model.forward = scaled
     with pytest.raises(ScoringError, match=r"differ .* slope"):
-        backend_of(model).log_likelihoods([request])
+        score_requests(backend_of(model).engine, [request])

@@ -1,6 +1,5 @@
 """Answers of many prompts at once against a plain forward pass for every token."""
 
-import itertools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +17,7 @@ from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import generate
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
-from tests.scoring.tiny import LETTERS, decode, decode_after
-
-FREE = Stopping(frozenset(), (), decode_after)
-"""An answer ends by its length alone."""
+from tests.scoring.tiny import LETTERS, answers, decode, decode_after
 
 
 def asks(count: int, *, longest: int = 20, new: int = 12) -> list[GenerationRequest]:
@@ -37,12 +33,17 @@ def asks(count: int, *, longest: int = 20, new: int = 12) -> list[GenerationRequ
 
 
 @torch.inference_mode()
-def plain(model: PreTrainedModel, ask: GenerationRequest, stopping: Stopping) -> Answer:
+def plain(
+    model: PreTrainedModel,
+    ask: GenerationRequest,
+    stopping: Stopping,
+    vocabulary: int | None = None,
+) -> Answer:
     """One token after the other, each by a forward pass over everything before it."""
     tokens: list[int] = []
     while len(tokens) < ask.max_new_tokens:
         ids = torch.tensor([[*ask.tokens, *tokens]])
-        token = int(model(input_ids=ids, use_cache=False).logits[0, -1].argmax())
+        token = int(model(input_ids=ids, use_cache=False).logits[0, -1, :vocabulary].argmax())
         if token in stopping.eos_ids:
             return stopping.answer([], tokens, "eos")
         tokens.append(token)
@@ -51,22 +52,16 @@ def plain(model: PreTrainedModel, ask: GenerationRequest, stopping: Stopping) ->
     return stopping.answer([], tokens, "length")
 
 
-def run(
-    model: PreTrainedModel, given: list[GenerationRequest], stopping: Stopping = FREE, *, batch: int
-) -> list[Answer]:
-    return tiny.answers(model, given, stopping, batch=batch)
-
-
 def test_all_stop_reasons_occur_and_agree_with_the_plain_way() -> None:
     model = tiny.model("llama")
     given = asks(30)
-    said = [answer.text for answer in run(model, given, batch=30)]
+    said = [answer.text for answer in answers(model, given, batch=30)]
     pairs = sorted({text[start : start + 2] for text in said for start in range(len(text) - 1)})
     stopping = Stopping(frozenset({LETTERS.index(said[0][-1])}), tuple(pairs[::6]), decode_after)
     expected = [plain(model, ask, stopping) for ask in given]
     assert {answer.stop_reason for answer in expected} == {"eos", "stop_string", "length"}
     for batch in (1, 7, 30):
-        assert run(model, given, stopping, batch=batch) == expected
+        assert answers(model, given, stopping, batch=batch) == expected
 
 
 @contextmanager
@@ -109,7 +104,7 @@ def test_batches_answer_as_single_prompts_do(name: str) -> None:
     expected = [plain(model, ask, stopping) for ask in given]
     for batch in (1, 5, 64):
         with passes(model) as seen:
-            assert run(model, given, stopping, batch=batch) == expected
+            assert answers(model, given, stopping, batch=batch) == expected
         assert tokens_read(seen) < sum(len(ask.tokens) for ask in given) - 7 * 40
 
 
@@ -120,7 +115,7 @@ def test_a_prompt_is_read_once_for_all_its_samples() -> None:
     samples = [replace(ask, sample=n, sampling=sampling) for ask in given for n in range(7)]
     for batch in (2, 64):
         with passes(model) as seen:
-            run(model, samples, batch=batch)
+            answers(model, samples, batch=batch)
         assert tokens_read(seen) == sum(len(ask.tokens) for ask in given) - 2 * 40
 
 
@@ -144,64 +139,23 @@ def test_fewer_rows_are_decoded_where_memory_is_for_fewer(
     """A slot takes 64 columns of 3 layers x 2 x 2 x 8 x 4 bytes, and 48 bytes for each id."""
     model = tiny.model("llama")
     given = asks(30, longest=40)
-    expected = run(model, given, batch=30)
+    expected = answers(model, given, batch=30)
     monkeypatch.setattr(slots, "usable_memory", lambda: kilobytes << 10)
     with passes(model) as seen:
-        assert run(model, given, batch=30) == expected
+        assert answers(model, given, batch=30) == expected
     assert max(count for count, length in seen if length == 1) == rows
-
-
-OUT_OF_MEMORY = [
-    torch.OutOfMemoryError("CUDA out of memory"),
-    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-]
-
-
-@pytest.mark.parametrize("moments", [(3,), (0, 9, 20)])
-def test_without_memory_it_goes_on_with_half_the_rows(
-    moments: tuple[int, ...], caplog: pytest.LogCaptureFixture
-) -> None:
-    model = tiny.model("llama")
-    stopping = Stopping(frozenset({5}), (), decode_after)
-    given = asks(30)
-    expected = run(model, given, stopping, batch=8)
-    places, kinds = itertools.count(), itertools.cycle(OUT_OF_MEMORY)
-
-    def fail(*_: object) -> None:
-        if next(places) - 3 in moments:  # after the three passes of the check
-            raise next(kinds)
-
-    with model.base_model.register_forward_pre_hook(fail):
-        assert run(model, given, stopping, batch=8) == expected
-    assert len(caplog.messages) == len(moments)
-    assert "8 answers at once" in caplog.text
-
-
-def test_a_single_answer_at_once_is_read_in_smaller_passes() -> None:
-    model = tiny.model("llama")
-    given = asks(3)
-    expected, kinds = run(model, given, batch=1), iter(OUT_OF_MEMORY)
-    engine = Engine(model, row_tokens=1024, device="cpu")
-
-    def fail(*_: object) -> None:
-        for kind in kinds:
-            raise kind
-
-    asked = {index: replace(one, stopping=FREE) for index, one in enumerate(given)}
-    with model.base_model.register_forward_pre_hook(fail):
-        parts = [*generate(engine, asked, vocabulary=tiny.VOCABULARY, batch=1)]
-    found = {key: answer for part in parts for key, answer in part.items()}
-    assert [found[key] for key in asked] == expected
-    assert engine.row_tokens == 256
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=1, top_k=9, top_p=0.5)])
 def test_nan_names_the_prompt(sampling: Sampling) -> None:
     model = tiny.build("LlamaForCausalLM")
     given = asks(4)
-    texts = [*(one.tokens for one in given), *(one.tokens for one in run(model, given, batch=3))]
+    texts = [
+        *(one.tokens for one in given),
+        *(one.tokens for one in answers(model, given, batch=3)),
+    ]
     unused = min(set(range(tiny.VOCABULARY)) - {token for text in texts for token in text})
     model.model.embed_tokens.weight[unused] = float("nan")
     broken = GenerationRequest("broken", (1, unused, 2, 3), 1, sampling=sampling)
     with pytest.raises(NonFiniteError, match=r"prompt .*: the model returns NaN"):
-        run(model, [*given, broken], batch=3)
+        answers(model, [*given, broken], batch=3)

@@ -34,7 +34,7 @@ def test_rows_hold_every_sequence_once_and_keep_their_capacity(drawn, budget, gr
         assert batch.is_causal == (len(max(held, key=len)) == length)
         for owner in owners:
             own = batch.owner == owner
-            row, path = batch.path(int(batch.query[batch.pair[own]].max()))
+            row, path = batch.path(int(batch.query[own].max()))
             assert batch.position[own].max() == len(path)
             found[owner] = (
                 tuple(batch.tokens[row, path].tolist()),

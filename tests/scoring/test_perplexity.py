@@ -21,8 +21,7 @@ from evaluation.metrics.positions import bin_starts
 from evaluation.prefill.caches import SliceCache
 from evaluation.results.read import read_results
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.perplexity import SCHEMA
-from evaluation.scoring.perplexity import score_blocks as score_some
+from evaluation.scoring.perplexity import SCHEMA, score_part
 from tests.scoring import tiny
 from tests.tables import EVERYTHING
 from tests.workflow.world import World
@@ -67,8 +66,7 @@ def test_nats_are_those_of_a_plain_computation(name: str, row_tokens: int, atten
         meta={},
     )
     engine = Engine(tiny.model(name), row_tokens=row_tokens, device="cpu")
-    backend = tiny.backend(engine)
-    parts = [score_some(backend, cache, attention, np.array(own)) for own in ([0, 2, 3], [1, 4])]
+    parts = [score_part(engine, cache, attention, np.array(own)) for own in ([0, 2, 3], [1, 4])]
     table = pa.concat_tables(parts).sort_by("block")
     assert table.schema == SCHEMA
     nats, counts = plain(name, cache.tokens, attention, (0, 256, 512))

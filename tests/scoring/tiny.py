@@ -10,12 +10,10 @@ import transformers
 from transformers import PreTrainedModel
 
 from evaluation.scoring.answers import Answer, GenerationRequest, Stopping
-from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generate import generate
 from evaluation.scoring.engine.rows import score_blocks, score_requests
 from evaluation.scoring.window import Request
-from evaluation.settings.computing import Scoring
 
 VOCABULARY = 40
 LETTERS = "!abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -100,10 +98,14 @@ def plain_logprobs(scored: PreTrainedModel, tokens: tuple[int, ...]) -> torch.Te
     return logits.log_softmax(-1)[:-1].gather(1, torch.tensor(tokens)[1:, None])[:, 0]
 
 
+FREE = Stopping(frozenset(), (), decode_after)
+"""An answer ends by its length alone."""
+
+
 def answers(
     asked: PreTrainedModel,
     requests: list[GenerationRequest],
-    stopping: Stopping,
+    stopping: Stopping = FREE,
     *,
     batch: int | None,
     vocabulary: int = VOCABULARY,
@@ -135,10 +137,3 @@ def text_nats(
 def plain_score(scored: PreTrainedModel, request: Request) -> float:
     logprobs = plain_logprobs(scored, request.context + request.continuation)
     return float(logprobs[-len(request.continuation) :].sum())
-
-
-def backend(engine: Engine) -> EngineBackend:
-    """A backend over a model that is in memory already."""
-    made = EngineBackend(Scoring(device="cpu"), None, lambda: None)
-    made.engine, made.model = engine, engine.model
-    return made

@@ -10,14 +10,14 @@ Letters: B rows, V vocabulary.
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache, partial
 from typing import Any
 
 import torch
 from transformers import DynamicCache
 
-from evaluation.errors import NonFiniteError, NotEnoughMemory
+from evaluation.errors import NonFiniteError
 from evaluation.scoring.answers import (
     Answers,
     GenerationRequest,
@@ -25,8 +25,8 @@ from evaluation.scoring.answers import (
     StopReason,
     StopSearch,
 )
-from evaluation.scoring.engine.forward import SMALLEST, Engine
-from evaluation.scoring.engine.gpu import gpu_faults, to_device
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.gpu import to_device
 from evaluation.scoring.engine.packing import PackedRows, key_of
 from evaluation.scoring.engine.sampling import choose, stream_of
 from evaluation.scoring.engine.slots import Slots, States
@@ -74,20 +74,23 @@ def read_prompts(engine: Engine, requests: Requests) -> Iterator[tuple[Any, Stat
 
     A pass reads many prompts, those of the longest rows first, when the first of them is needed.
     """
-    keys, read = list(requests), cache(key_of)  # a prompt's samples share what is read
-    sequences = [(read(request.tokens), key_of([0])) for request in requests.values()]
+    samples: dict[tuple[int, ...], list[Any]] = defaultdict(list)
+    for key, request in requests.items():
+        samples[request.tokens].append(key)
+    keys, sequences = [*samples.values()], [(key_of(tokens), key_of([0])) for tokens in samples]
     for batch in engine.batches(PackedRows(sequences, engine.capacity)):
         states = DynamicCache()  # the last one is freed
-        hidden = engine.hidden(batch, states).flatten(0, 1)
+        hidden = engine.hidden(batch, states)
         logits = engine.head.logits(hidden[to_device(batch.query, engine.device)])
-        for owner, pair in zip(batch.owner, batch.pair, strict=True):
-            row, indices = batch.path(int(batch.query[pair]))
+        for place, query in enumerate(batch.query.tolist()):
+            row, indices = batch.path(query)
             path = to_device(indices, engine.device)
             of_prompt = [
                 (layer.keys[row].index_select(1, path), layer.values[row].index_select(1, path))
                 for layer in states.layers
             ]
-            yield keys[owner], of_prompt, logits[pair : pair + 1]
+            for key in keys[batch.owner[place]]:
+                yield key, of_prompt, logits[place : place + 1]
 
 
 class Decoding:
@@ -124,7 +127,6 @@ class Decoding:
         """Choose each row's next token, return the answers that end, and decode the others."""
         rows, slots, finished = self.rows, self._slots, Answers()
         chosen = choose(self.logits, rows[0].request.sampling, [row.stream for row in rows])
-        slots.ids[: len(rows)] = chosen
         ended = []
         for place, (row, token) in enumerate(zip(rows, chosen.tolist(), strict=True)):
             if reason := row.take(token):
@@ -134,20 +136,20 @@ class Decoding:
         for place in reversed(ended):
             last = rows.pop()
             if place < len(rows):
-                slots.move(len(rows), place, last.length - 1)
+                slots.move(len(rows), place)
                 rows[place] = last
-        if count := len(rows):
-            slots.widen(max(row.length for row in rows))
-            ids, places = slots.ids[:count, None], slots.places[:count, None]
-            hidden = self._engine.body(ids, places, partial(slots.mask, count), slots)
+        if rows:
+            ids = chosen.new_tensor([[row.tokens[-1]] for row in rows])
+            places = slots.begin([row.length - 1 for row in rows])
+            masks = {kind: slots.mask(window) for kind, window in self._engine.windows.items()}
+            hidden = self._engine.body(ids, places, masks, slots)
             self.logits = self._engine.head.logits(hidden[:, 0])[:, : self._vocabulary]
-            slots.places[:count] += 1
         return finished
 
     def part(self) -> Answers:
         """Return a part of the answers; none once all are finished."""
         part, until = Answers(), time.monotonic() + PART_SECONDS
-        with gpu_faults(), self._engine.prepared():
+        with self._engine.prepared():
             while not part or time.monotonic() < until:
                 if not self.fill():
                     break
@@ -160,29 +162,14 @@ def generate(
 ) -> Iterator[Answers]:
     """Yield answers in parts as they are finished, the longest prompts first.
 
-    Ids below `vocabulary` may be chosen; the engine's layers must not be compiled. If a GPU's memory is
-    exhausted, unfinished answers are decoded again with half the rows, and prompts are read in passes of
-    half the tokens.
+    Ids below `vocabulary` may be chosen; the engine's layers must not be compiled.
     """
     batch = batch or MOST[engine.device.type]
     queues: dict[tuple[float, ...], dict[Any, GenerationRequest]] = {}
     for key, request in requests.items():
         rules = request.sampling
         queues.setdefault((rules.temperature, rules.top_k, rules.top_p), {})[key] = request
-    for wanted in queues.values():
-        while wanted:
-            decoding = Decoding(engine, wanted, vocabulary, min(batch, len(wanted)))
-            try:
-                while part := decoding.part():
-                    wanted = {key: wanted[key] for key in wanted if key not in part}
-                    yield part
-            except NotEnoughMemory as error:
-                if engine.row_tokens >= 2 * SMALLEST:
-                    engine.row_tokens //= 2  # of prompts that are read at once
-                elif decoding.most == 1:
-                    raise NotEnoughMemory(
-                        f"{error}, even for a single answer; lower max_new_tokens, or give the job a GPU "
-                        "with more memory"
-                    ) from None
-                log.warning("%s for %d answers at once; batch halved", error, decoding.most)
-                batch = max(1, decoding.most // 2)
+    for queue in queues.values():
+        decoding = Decoding(engine, queue, vocabulary, min(batch, len(queue)))
+        while part := decoding.part():
+            yield part

@@ -8,7 +8,7 @@ depth: the number of tokens before it in its sequence.
                            end     5 4 3 4 5
 
 Letters: B rows, S tokens of a row, P pairs of a query (an index of a token) and a token whose
-log-probability after it is wanted, Q distinct queries.
+log-probability after it is wanted.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -48,8 +48,7 @@ class Batch(NamedTuple):
     tokens: Ints  # (B, S)
     depth: Ints  # (B, S)
     end: Ints  # (B, S)
-    query: Ints  # (Q,) indices into the flattened tokens, ascending
-    pair: Ints  # (P,) indices into `query`, ascending
+    query: Ints  # (P,) indices into the flattened tokens, ascending
     target: Ints  # (P,)
     owner: Ints  # (P,) indices of sequences
     is_causal: bool
@@ -58,7 +57,7 @@ class Batch(NamedTuple):
     @property
     def position(self) -> Ints:
         """Return the position of each target (P,) in its sequence."""
-        position: Ints = self.depth.ravel()[self.query][self.pair] + 1
+        position: Ints = self.depth.ravel()[self.query] + 1
         return position
 
     def path(self, query: int) -> tuple[int, Ints]:
@@ -77,36 +76,35 @@ class PackedRows:
 
     def __init__(self, sequences: Sequence[tuple[bytes, bytes]], capacity: Capacity) -> None:
         self._sequences = sequences
-        self._order = sorted(range(len(sequences)), key=sequences.__getitem__)
-        inputs = [sequences[owner][0] for owner in self._order]
-        self._shared = [common(*pair) for pair in pairwise([b"", *inputs])]
-        most = capacity(np.array(self._shared, np.int64)).tolist()
+        order = sorted(range(len(sequences)), key=sequences.__getitem__)
+        inputs = [sequences[owner][0] for owner in order]
+        prefixes = [common(*pair) for pair in pairwise([b"", *inputs])]
+        most = capacity(np.array(prefixes, np.int64)).tolist()
         self.lengths: list[int] = []
         """Tokens of each row."""
-        self._bounds: list[int] = []
-        for place, (key, shared) in enumerate(zip(inputs, self._shared, strict=True)):
+        self._members: list[list[tuple[int, int]]] = []
+        """Each row's sequences, and how many tokens each shares with the one before it in the row."""
+        for owner, key, shared, limit in zip(order, inputs, prefixes, most, strict=True):
             length = len(key) // _TOKEN.itemsize
-            if self.lengths and self.lengths[-1] + length - shared <= most[place]:
+            if self.lengths and self.lengths[-1] + length - shared <= limit:
                 self.lengths[-1] += length - shared
+                self._members[-1].append((owner, shared))
             else:
                 self.lengths.append(length)
-                self._bounds.append(place)
-        self._bounds.append(len(inputs))
+                self._members.append([(owner, 0)])
 
-    def batch(self, members: Sequence[int], length: int = 0) -> Batch:
+    def batch(self, indices: Sequence[int], length: int = 0) -> Batch:
         """Write some rows depth-first, padded to `length` tokens, or the longest."""
-        shape = len(members), max(length, *(self.lengths[one] for one in members))
+        shape = len(indices), max(length, *(self.lengths[index] for index in indices))
         tokens, depth = np.zeros((2, *shape), np.int64)
         end = np.broadcast_to(np.arange(1, shape[1] + 1), shape).copy()
         pairs: list[tuple[NDArray[Any], ...]] = []
         is_causal = True
-        for row, member in enumerate(members):
-            path, at, size = np.empty(0, np.int64), 0, self.lengths[member]
+        for row, index in enumerate(indices):
+            path, at, size = np.empty(0, np.int64), 0, self.lengths[index]
             end[row, :size] = size
-            for place in range(*self._bounds[member : member + 2]):
-                owner = self._order[place]
+            for owner, shared in self._members[index]:
                 read, target = (np.frombuffer(key, _TOKEN) for key in self._sequences[owner])
-                shared = min(self._shared[place], len(path))  # 0 where the row begins
                 new = np.arange(at, at + len(read) - shared)
                 end[row, path[shared:]] = at
                 tokens[row, new], depth[row, new] = read[shared:], np.arange(shared, len(read))
@@ -114,11 +112,10 @@ class PackedRows:
                 queries = row * shape[1] + path[len(path) - len(target) :]
                 pairs.append((queries, target, np.full(len(target), owner)))
             is_causal &= len(path) == size
-        joined = (np.concatenate(part).astype(np.int64) for part in zip(*pairs, strict=True))
-        asked, wanted, owners = joined
-        order = np.argsort(asked, kind="stable")
-        query, pair = np.unique(asked[order], return_inverse=True)
-        return Batch(tokens, depth, end, query, pair, wanted[order], owners[order], is_causal)
+        joined = [np.concatenate(part).astype(np.int64) for part in zip(*pairs, strict=True)]
+        order = np.argsort(joined[0], kind="stable")
+        asked, wanted, owners = (part[order] for part in joined)
+        return Batch(tokens, depth, end, asked, wanted, owners, is_causal)
 
 
 def group_rows(lengths: Sequence[int], tokens: int) -> list[list[int]]:

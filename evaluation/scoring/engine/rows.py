@@ -1,10 +1,12 @@
 """Score packed rows: one way from requests and texts to log-probabilities.
 
 The scores of a pass are fetched after the next has begun, so that a GPU works while rows are packed. Sums
-are float64.
+are float64. Scoring raises NonFiniteError if the model returns NaN or infinity, and ScoringError if it
+cannot be run; both name the item.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -31,16 +33,11 @@ class Score(NamedTuple):
 
 
 def score_requests(engine: Engine, requests: Sequence[Request]) -> list[Score]:
-    """Score requests that fit the context window; raise NonFiniteError, which names the first broken one."""
-    # Candidates of a question share its context, which may have many tokens.
-    contexts = {id(request.context): request.context for request in requests}
-    keys = {name: key_of(context) for name, context in contexts.items()}
+    """Score requests that fit the context window."""
+    read = cache(key_of)  # candidates of a question share its context, which may have many tokens
     sequences = [
-        (
-            keys[id(request.context)] + key_of(request.continuation[:-1]),
-            key_of(request.continuation),
-        )
-        for request in requests
+        (read(one.context) + key_of(one.continuation[:-1]), key_of(one.continuation))
+        for one in requests
     ]
     logprobs, is_greedy = np.zeros(len(requests)), np.ones(len(requests), np.bool_)
     rows = PackedRows(sequences, engine.capacity)

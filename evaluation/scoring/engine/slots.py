@@ -25,7 +25,7 @@ States = Sequence[tuple[torch.Tensor, torch.Tensor]]
 
 
 class Slots(Cache):  # type: ignore[misc]
-    """Keys and values (rows, H, W, D) of each layer, and each row's next token and its position.
+    """Keys and values (rows, H, W, D) of each layer.
 
     A slot is filled from its first column on, so a token's column is its position.
     """
@@ -39,48 +39,41 @@ class Slots(Cache):  # type: ignore[misc]
         fitting = SHARE * _free_bytes(device) / (columns * size + vocabulary * _PER_LOGIT)
         self.count = min(most, max(1, int(fitting)))
         self._parts = [
-            [part.new_empty(self.count, part.shape[0], columns, part.shape[2]) for part in parts]
+            [part.new_zeros(self.count, part.shape[0], columns, part.shape[2]) for part in parts]
             for parts in like
-        ]
-        self.ids, self.places = torch.zeros(2, self.count, dtype=torch.long, device=device)
-        self._index = torch.arange(self.count, device=device)
-        self._width = self._zeroed = 0
+        ]  # not NaN, which would pass any mask
+        self._rows = self._places = torch.empty(0, dtype=torch.long, device=device)
+        self._width = 0
 
-    def widen(self, width: int) -> None:
-        """Have the next pass read so many columns, rounded up; new ones are 0, as NaN would pass any mask."""
-        self._width = -(-width // WIDEN) * WIDEN
-        for part in chain(*self._parts):
-            part[:, :, self._zeroed : self._width] = 0
-        self._zeroed = max(self._zeroed, self._width)
+    def begin(self, places: Sequence[int]) -> torch.Tensor:
+        """Have the next pass add a token at such a position (rows, 1) to each of the first rows."""
+        self._width = -(-(max(places) + 1) // WIDEN) * WIDEN
+        self._places = self._rows.new_tensor(places)
+        self._rows = torch.arange(len(places), device=self._places.device)
+        return self._places[:, None]
 
     def put(self, slot: int, states: States) -> None:
         """Copy the keys and values of a prompt into a slot."""
-        length = states[0][0].shape[1]
-        self.widen(length)
         for part, read in zip(chain(*self._parts), chain(*states), strict=True):
-            part[slot, :, :length] = read
-        self.places[slot] = length
+            part[slot, :, : read.shape[1]] = read
 
-    def move(self, origin: int, target: int, length: int) -> None:
-        """Copy the first columns of a slot, and its token, to another."""
+    def move(self, origin: int, target: int) -> None:
+        """Copy a slot to another."""
         for part in chain(*self._parts):
-            part[target, :, :length] = part[origin, :, :length]
-        for column in (self.ids, self.places):
-            column[target] = column[origin]
+            part[target] = part[origin]
 
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add a token to each row, and return what the rows attend to."""
-        rows = len(keys)
         for part, states in zip(self._parts[layer], (keys, values), strict=True):
-            part[self._index[:rows], :, self.places[:rows]] = states[:, :, 0]
-        keys, values = (part[:rows, :, : self._width] for part in self._parts[layer])
+            part[self._rows, :, self._places] = states[:, :, 0]
+        keys, values = (part[: len(keys), :, : self._width] for part in self._parts[layer])
         return keys, values
 
-    def mask(self, rows: int, window: int | None) -> torch.Tensor:
+    def mask(self, window: int | None) -> torch.Tensor:
         """Return which columns (rows, 1, 1, W) each row's next token attends to."""
-        places = self.places[:rows, None, None, None]
+        places = self._places[:, None, None, None]
         columns = torch.arange(self._width, device=places.device)
         visible: torch.Tensor = columns <= places
         return visible if window is None else visible & (places - columns < window)
