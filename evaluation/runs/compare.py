@@ -91,7 +91,7 @@ def _row(delta: Delta, wide: Mapping[Key, Bounds]) -> dict[str, Any]:
         **{name: columns[name] for name in same},
         **delta_columns(columns),
         "metric": delta.metric.removeprefix("delta_"),
-        "unit": delta.definition.unit,
+        "unit": TIERS[delta.tier].metric(delta.metric).unit,
         "against_value": delta.bridge_value,
         "low_all": low,
         "high_all": high,
