@@ -13,7 +13,7 @@ AT_MOST = {
     "prefill tokenizers": 3_000,
     "scoring": 3_400,
     "results grading metrics": 2_600,
-    "bridge runs": 2_400,
+    "bridge": 2_400,
     "reporting": 2_800,
     "flow dependencies orchestration watching records.py": 1_800,
     "commands": 1_500,

@@ -68,6 +68,23 @@ def test_packages_import_from_those_above_them() -> None:
     assert upwards == []
 
 
+def test_rooms_are_on_at_most_nine_floors() -> None:
+    """A room is above all that it imports; the files beside the folders are one room."""
+    below: dict[str, set[str]] = {}
+    for module, imports in IMPORTS.items():
+        room, *used = (name.split(".")[1] if "." in name else "" for name in (module, *imports))
+        if room not in {"", *ENTRIES}:
+            below.setdefault(room_of(room), set()).update(map(room_of, used))
+    floor: dict[str, int] = {}
+    for room in TopologicalSorter({r: b - {r} for r, b in below.items()}).static_order():
+        floor[room] = 1 + max((floor[other] for other in below[room] - {room}), default=0)
+    assert max(floor.values()) <= 9, floor
+
+
+def room_of(top: str) -> str:
+    return top if (PACKAGE / top).is_dir() else "root"
+
+
 def test_no_modules_import_each_other_in_a_circle() -> None:
     order = list(TopologicalSorter(IMPORTS).static_order())
     assert len(order) >= len(IMPORTS) > 100

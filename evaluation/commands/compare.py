@@ -78,15 +78,15 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     """Compare two checkpoints or runs; with `--fail-on-regression`, return 1 for a regression."""
-    from evaluation.reporting.comparison import as_json, as_text, is_worse_at_last
-    from evaluation.results.tier_files import tiers_in
-    from evaluation.runs.compare import (
+    from evaluation.bridge.runs.compare import (
         COMPARISON,
         compare_checkpoints,
         compare_runs,
         write_comparison,
     )
-    from evaluation.runs.find import find_run
+    from evaluation.bridge.runs.find import find_run
+    from evaluation.reporting.comparison import as_json, as_text, is_worse_at_last
+    from evaluation.results.tier_files import tiers_in
 
     paths, notes = (options.ours, options.theirs), list[str]()
     if not any(map(tiers_in, paths)):

@@ -5,12 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, is_mean
+from evaluation.bridge.runs.compare import (
+    COMPARISON,
+    StageComparison,
+    compare_runs,
+    write_comparison,
+)
+from evaluation.bridge.runs.find import find_run, this_run
 from evaluation.errors import EvaluationError, first_few
 from evaluation.reporting.terminal import as_table
 from evaluation.results.table import TableRows
 from evaluation.results.tier_files import tiers_in
-from evaluation.runs.compare import COMPARISON, StageComparison, compare_runs, write_comparison
-from evaluation.runs.find import find_run, this_run
 from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from evaluation.runs.find import run_folders
+from evaluation.bridge.runs.find import run_folders
 from evaluation.settings.steps import step_of_results
 from tests.histories.world import World
 

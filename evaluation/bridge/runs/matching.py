@@ -7,8 +7,8 @@ and differ by at most NEAR: runs of different batch sizes rarely save at exactly
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evaluation.bridge.runs.find import Run, RunCheckpoint
 from evaluation.errors import BridgeError
-from evaluation.runs.find import Run, RunCheckpoint
 from evaluation.settings.runs import By
 
 NEAR = 0.01

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from evaluation.bridge.choice import of_recipe, simultaneous_alpha
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.estimate import ALPHA, at_alpha
-from evaluation.runs.matching import Match
+from evaluation.bridge.runs.matching import Match
 from evaluation.settings.tiers import TIERS, TierName
 
 Key = tuple[TierName, str, str]

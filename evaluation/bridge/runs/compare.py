@@ -8,13 +8,13 @@ from typing import Any
 from evaluation.bridge.comparable import check_comparable
 from evaluation.bridge.delta import OVERALL, Delta
 from evaluation.bridge.deltas import compare
+from evaluation.bridge.runs.find import Run, RunCheckpoint
+from evaluation.bridge.runs.leads import Bounds, Key, Lead, leads
+from evaluation.bridge.runs.matching import NEAR, Match, matches, paired_stages
 from evaluation.errors import BridgeError
 from evaluation.results.columns import write_csv
 from evaluation.results.read import Results, read_folder
 from evaluation.results.table import TABLE_COLUMNS, TableRows, delta_columns
-from evaluation.runs.find import Run, RunCheckpoint
-from evaluation.runs.leads import Bounds, Key, Lead, leads
-from evaluation.runs.matching import NEAR, Match, matches, paired_stages
 from evaluation.settings.runs import By
 from evaluation.settings.tiers import TIERS
 

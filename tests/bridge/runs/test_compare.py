@@ -11,10 +11,10 @@ import pyarrow.csv
 import pytest
 
 from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.runs.compare import StageComparison, compare_runs
+from evaluation.bridge.runs.find import find_run
+from evaluation.bridge.runs.leads import Lead
 from evaluation.results.table import TABLE_COLUMNS
-from evaluation.runs.compare import StageComparison, compare_runs
-from evaluation.runs.find import find_run
-from evaluation.runs.leads import Lead
 from evaluation.settings.runs import By
 from tests.bridge.folders import make_plans, write_side
 from tests.tools.conftest import Command, command
