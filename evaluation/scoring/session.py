@@ -15,6 +15,7 @@ from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.scoring.engine.gpu import gpu_faults
 from evaluation.scoring.window import Window, prefix_of
 from evaluation.store import ScoreStore
 
@@ -69,9 +70,10 @@ class Job:
 
     @contextmanager
     def naming(self, name: str) -> Iterator[None]:
-        """Add checkpoint and item to the messages of the block's errors."""
+        """Add checkpoint and item to the messages of the block's errors, a GPU's too."""
         try:
-            yield
+            with gpu_faults():
+                yield
         except EvaluationError as error:
             raise type(error)(f"{self.location}: {name}: {error}") from error
 
