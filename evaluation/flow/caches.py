@@ -119,8 +119,10 @@ class Caches(AskedOnce):
         return [asked or meta.get("definition", ""), content or fingerprint(unordered(files))]
 
     def _documents(self, entry: CacheEntry) -> list[str]:
+        """Rows behind a limit are in no document, but they are counted."""
         meta = self._meta(entry.folder)
-        return [meta.get("definition", ""), meta.get("checksum", {}).get(DOCUMENTS, "")]
+        documents, counts = meta.get("checksum", {}).get(DOCUMENTS, ""), meta.get("items", {})
+        return [meta.get("definition", ""), documents, fingerprint(unordered(counts))]
 
     def _problem(self, entry: CacheEntry) -> str | None:
         meta, folder = self._meta(entry.folder), entry.folder

@@ -191,7 +191,8 @@ def _verify_task(
         **summarize_task(prompts, units, task.views),
         "views": {view: verifier.model_dump(mode="json") for view, verifier in task.views.items()},
         "answer_after": task.answer_after,
-        **{key: entry[key] for key in ("decoding", "too_long", "data", "data_checksum", "items")},
+        **{key: entry[key] for key in ("decoding", "too_long", "data", "data_checksum")},
+        "items": cache.meta["items"],
         **{key: entry[key] for key in ("shortened", "window", "engine") if entry.get(key)},
     }
     return summary, units, [*sample_rows(prompts)], [*used.values()]

@@ -127,7 +127,6 @@ def _task(
             "window": meta.get("window"),
             "data": meta["asked_definition"],
             "data_checksum": {PROMPTS: meta["checksum"][PROMPTS]},
-            "items": meta["items"],
         }
 
     return item, entry
