@@ -94,7 +94,7 @@ def end(name: str, signum: int = signal.SIGKILL) -> None:
         wait_for(f"end of {name}", lambda: _pid(name) is None)
 
 
-def _succeeds(*command: str) -> bool:
+def succeeds(*command: str) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
@@ -108,16 +108,12 @@ def restore() -> None:
     for name in ("slurmctld", *NODES):
         if _pid(name) is None:
             start(name)
-    wait_for("the controller", lambda: _succeeds("scancel", "--user=root"), 60.0)
+    wait_for("the controller", lambda: succeeds("scancel", "--user=root"), 60.0)
     for name, state in _states().items():
         if not state.startswith("idle"):
-            _succeeds("scontrol", "update", f"nodename={name}", "state=resume")
+            succeeds("scontrol", "update", f"nodename={name}", "state=resume")
     wait_for("end of all jobs", lambda: not slurm("squeue", "-h", "-o", "%i"), 60.0)
     wait_for("all nodes idle", lambda: {*_states().values()} == {"idle"}, 60.0)
-
-
-def is_up() -> bool:
-    return all(_pid(name) for name in ("slurmctld", *NODES))
 
 
 def up() -> None:
@@ -153,12 +149,4 @@ def down() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["up"]:
-        up()
-        print(
-            f"The cluster is up; its files and logs lie in {FOLDER}. docs/slurm.md says how to try it."
-        )
-    elif sys.argv[1:] == ["down"]:
-        down()
-    else:
-        sys.exit(__doc__)
+    {"up": up, "down": down}[sys.argv[1]]()

@@ -1,13 +1,11 @@
 """Runs of the workflow on the test cluster, and ways to disturb and to compare them."""
 
-import contextlib
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,17 @@ from tests.workflow.world import World, stored_scores
 
 STEP, OTHER_STEP = 10, 20
 BOTH = (STEP, OTHER_STEP)
+PROMPT = """
+import sys
+from snakemake.cli import main
+from snakemake_executor_plugin_slurm import Executor
+Executor.next_seconds_between_status_checks = property(lambda executor: 3.0, lambda *ignored: None)
+sys.exit(main())
+"""
+"""Snakemake that asks the queue every 3 s; as shipped it waits 10 s longer after each round without news."""
+OUTER = {"SLURM_JOB_ID": "1", "SLURM_MEM_PER_CPU": "1", "SLURM_CPU_BIND": "no such binding"}
+"""As if Snakemake ran inside a job; none of its jobs would start with this, or with a profile that is
+not there."""
 
 
 @dataclass
@@ -53,13 +62,14 @@ class Run:
         (self.folder / "profile/config.yaml").write_text(shipped)
 
     def start(self, *arguments: str) -> None:
-        command = [sys.executable, "-m", "tests.slurm.prompt_snakemake", *arguments]
+        command = [sys.executable, "-c", PROMPT, *arguments]
         command += ["-s", f"{ROOT}/workflow/Snakefile", "--configfile", "config.yaml"]
         command += ["--profile", "profile", "--slurm-init-seconds-before-status-checks", "3"]
         with open(self.folder / "snakemake.log", "ab") as log:
             self.process = subprocess.Popen(
                 command, cwd=self.folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                start_new_session=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+                start_new_session=True,
+                env={**os.environ, **OUTER, "SNAKEMAKE_PROFILE": "nowhere", "PYTHONPATH": str(ROOT)},
             )  # fmt: skip
 
     def score(self, *steps: int) -> None:
@@ -67,17 +77,23 @@ class Run:
         self.steps |= {*steps}
         self.start(*(str(self.tier(step)) for step in steps))
 
-    def end_well(self, *arguments: str, seconds: float = 400.0) -> None:
+    def end_well(self, *arguments: str) -> None:
         """Starts Snakemake with these arguments, if there are any, and waits for its good end."""
         if arguments:
             self.start(*arguments)
         assert self.process is not None
-        assert self.process.wait(timeout=seconds) == 0, self.log
+        assert self.process.wait(timeout=400.0) == 0, self.log
 
     def kill(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+
+    def start_again(self) -> None:
+        """Kills Snakemake, and does what its message about the lock says."""
+        self.kill()
+        self.end_well("--unlock")
+        self.score(*self.steps)
 
     @property
     def log(self) -> str:
@@ -101,47 +117,47 @@ class Run:
     def node(self) -> str:
         return slurm("squeue", "-h", "-j", self.job(), "-o", "%N")
 
-    def processes(self, *words: str) -> Iterator[int]:
-        """Pids of this run's Python processes on any node, whose command lines have these words."""
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):  # it has just ended
-                command = process.cmdline()
-                if command[1:3] == ["-m", "evaluation"] and {*words} <= {*command}:
-                    config = process.environ().get("EVALUATION_CONFIG", "")
-                    if config.startswith(f"{self.results}/.config/"):
-                        yield process.pid
+    def processes(self) -> list[int]:
+        """Pids of this run's Python processes on any node."""
+        found = psutil.process_iter(["cmdline", "environ"])
+        ours = f"{self.results}/.config/"
+        return [
+            process.pid
+            for process in found
+            if (process.info["cmdline"] or [])[1:3] == ["-m", "evaluation"]
+            and (process.info["environ"] or {}).get("EVALUATION_CONFIG", "").startswith(ours)
+        ]
 
-    def hold(self, items: int = 2, seconds: float = 240.0) -> int:
-        """Scores a step, and freezes the process once so many items are stored; returns its pid.
+    def hold(self) -> int:
+        """Scores a step, and freezes the process once two items are stored; returns its pid.
 
         A frozen process gets its SIGTERM when Slurm continues it, as Slurm does before it kills.
         """
         self.score(STEP)
-        end = time.monotonic() + seconds
+        end = time.monotonic() + 240.0
         while time.monotonic() < end:
-            pids = [*self.processes("score", str(STEP))]
-            if pids and len(stored_scores(self.results)) >= items:
-                os.kill(pids[-1], signal.SIGSTOP)
+            if len(stored_scores(self.results)) >= 2 and (pids := self.processes()):
+                os.kill(pids[0], signal.SIGSTOP)
                 if not list(self.results.rglob("*.tmp")):
                     self.kept = stored_scores(self.results)
-                    return pids[-1]
-                os.kill(pids[-1], signal.SIGCONT)  # in the middle of a file, which would be left
+                    return pids[0]
+                os.kill(pids[0], signal.SIGCONT)  # in the middle of a file, which would be left
             time.sleep(0.01)
-        raise AssertionError(f"not {items} items were stored:\n{self.log}")
+        raise AssertionError(f"not two items were stored:\n{self.log}")
 
     def tier(self, step: int) -> Path:
         return self.checkpoints / f"step_{step}/tier2_ppl.json"
 
     def finish(self, undisturbed: Path) -> None:
-        """Ends well, with the results that an undisturbed run has of these steps, and no others.
+        """Ends well, with the results that an undisturbed run has of these steps.
 
         No item that had been stored was scored again, and nothing of the run is left behind.
         """
         self.end_well()
         now = stored_scores(self.results)
         assert {name: now.get(name) for name in self.kept} == self.kept
-        others = tuple(f"missing: step_{step}/" for step in {*BOTH} - self.steps)
-        found = differences_of(self.checkpoints, undisturbed)
-        assert [what for what in found if not what.startswith(others)] == []
-        wait_for("end of the run's processes", lambda: not [*self.processes()], 60.0)
+        for step in self.steps:
+            ours, theirs = (folder / f"step_{step}" for folder in (self.checkpoints, undisturbed))
+            assert [*differences_of(ours, theirs)] == []
+        wait_for("end of the run's processes", lambda: not self.processes(), 60.0)
         assert list(self.results.rglob("*.tmp")) == []

@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.histories.warm import wait_for
-from tests.slurm.cluster import end, slurm, start
+from tests.slurm.cluster import end, slurm, start, succeeds
 from tests.slurm.conftest import MakeRun
-from tests.slurm.runs import STEP
 
 
 def test_scancel(make_run: MakeRun, undisturbed: Path) -> None:
     run = make_run()
-    pid = run.hold()
+    run.hold()
     slurm("scancel", run.job())
-    wait_for("end of the cancelled job", lambda: pid not in run.processes(), 5.0)
     run.finish(undisturbed)
     assert list(run.jobs().values()) == ["CANCELLED", "COMPLETED"]
 
@@ -49,7 +47,6 @@ def test_preempted(make_run: MakeRun, undisturbed: Path, partition: str) -> None
     slurm("sbatch", *options, "--wrap", "sleep 5")
     run.finish(undisturbed)
     assert list(run.jobs().values()) == ["COMPLETED"]
-    assert ("put back into the queue" in run.log) == (partition == "gpu_cancel")
 
 
 def test_controller_away(make_run: MakeRun, undisturbed: Path) -> None:
@@ -60,11 +57,9 @@ def test_controller_away(make_run: MakeRun, undisturbed: Path) -> None:
     os.kill(pid, signal.SIGCONT)
     time.sleep(75.0)
     start("slurmctld")
-    time.sleep(20.0)
-    if run.process is not None and run.process.poll() is None:
-        run.kill()
-        run.end_well("--unlock")
-        run.score(STEP)
+    wait_for("the controller", lambda: succeeds("squeue"), 60.0)
+    wait_for("end of the job", lambda: run.jobs()[run.job()] == "COMPLETED", 240.0)
+    run.start_again()
     run.finish(undisturbed)
     assert len(run.jobs()) == 1
 
@@ -73,10 +68,6 @@ def test_snakemake_killed_and_started_again(make_run: MakeRun, undisturbed: Path
     """The orphaned job is ended before its successor starts."""
     run = make_run()
     run.hold()
-    orphan = run.job()
-    run.kill()
-    run.end_well("--unlock")
-    run.score(STEP)
+    run.start_again()
     run.finish(undisturbed)
-    assert f"Jobs {orphan} of a killed run are cancelled" in run.log
     assert list(run.jobs().values()) == ["CANCELLED", "COMPLETED"]

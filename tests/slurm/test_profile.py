@@ -5,7 +5,6 @@ from pathlib import Path
 from tests.slurm import cluster
 from tests.slurm.conftest import MakeRun
 from tests.slurm.runs import BOTH
-from tests.workflow.world import World
 
 
 def test_several_checkpoints_share_a_job(make_run: MakeRun, undisturbed: Path) -> None:
@@ -27,9 +26,9 @@ def test_several_checkpoints_share_a_job(make_run: MakeRun, undisturbed: Path) -
     assert "gres:gpu:4" in cluster.slurm("scontrol", "show", "job", job)
 
 
-def test_a_new_users_path(make_run: MakeRun, world: World) -> None:
+def test_a_new_users_path(make_run: MakeRun, tmp_path: Path) -> None:
     """`prefill`, one step's target and both stages, with nothing edited."""
-    run = make_run(world)
+    run = make_run(settings={"cache": str(tmp_path / "cache")})
     run.end_well("prefill")
     run.end_well(str(run.tier(20)))
     assert run.tier(20).is_file()
