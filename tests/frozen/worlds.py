@@ -116,13 +116,13 @@ def shipped(folder: Path, suites: Path, work: Path, tokenizer: str) -> Path:
 
 
 def _few(path: Path, frozen: Path) -> dict[str, Any]:
-    """Return a suite whose items have the sizes that the frozen suites give them."""
+    """Return a suite whose items have the sizes, splits and lengths that the frozen suites give them."""
     suite: dict[str, Any] = yaml.safe_load(path.read_text())
     known = [yaml.safe_load(file.read_text()) for file in frozen.glob("*.yaml")]
     for section in ("slices", "tasks", "generation_tasks", "probes"):
         sizes = {name: item for one in known for name, item in one.get(section, {}).items()}
         for name, item in suite.get(section, {}).items():
-            kept = ("limit", "tokens", "skip_documents")
+            kept = ("limit", "tokens", "skip_documents", "split", "configs", "max_new_tokens")
             item |= {key: value for key, value in sizes.get(name, {}).items() if key in kept}
         if section == "probes" and section in suite:
             suite[section] = {n: item for n, item in suite[section].items() if n in sizes}
