@@ -136,7 +136,7 @@ class Decoding:
         for place in reversed(ended):
             last = rows.pop()
             if place < len(rows):
-                slots.move(len(rows), place)
+                slots.move(len(rows), place, last.length - 1)
                 rows[place] = last
         if rows:
             ids = chosen.new_tensor([[row.tokens[-1]] for row in rows])

@@ -57,10 +57,10 @@ class Slots(Cache):  # type: ignore[misc]
         for part, read in zip(chain(*self._parts), chain(*states), strict=True):
             part[slot, :, : read.shape[1]] = read
 
-    def move(self, origin: int, target: int) -> None:
-        """Copy a slot to another."""
+    def move(self, origin: int, target: int, length: int) -> None:
+        """Copy the first columns of a slot to another."""
         for part in chain(*self._parts):
-            part[target] = part[origin]
+            part[target, :, :length] = part[origin, :, :length]
 
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any, **__: Any
