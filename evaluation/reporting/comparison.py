@@ -43,11 +43,7 @@ def as_json(stages: Sequence[StageComparison], notes: Sequence[str]) -> dict[str
 
 
 def is_worse_at_last(stages: Sequence[StageComparison]) -> bool | None:
-    """Return whether A is significantly worse at the last matched checkpoints of any stage.
-
-    Returns:
-        None where nothing of some stage could be tested.
-    """
+    """Return whether A is worse at the last checkpoints of any stage; None if one has nothing tested."""
     last = [stage.rows[-1] for stage in stages]
     if not all(any(row["p"] is not None for row in _shown(rows)) for rows in last):
         return None
@@ -121,8 +117,7 @@ def _p(p: float | None) -> str:
 def compare_configured(plans: Mapping[str, StagePlan]) -> tuple[list[str], list[str]]:
     """Compare this run with the configured ones and write `comparison.csv`, which goes without any.
 
-    Returns:
-        Sentences on which run is better and since when, and on those that cannot be compared.
+    Returns sentences on which run is better and since when, and on those that cannot be compared.
     """
     config = next(iter(plans.values())).config
     compared, better, failed = list[StageComparison](), list[str](), list[str]()

@@ -54,7 +54,7 @@ NOTES = {
     "forest": "Paired differences with 95 % intervals. In a grey bar, a change is too small to detect.",
     "moves": "Shares of questions that became right, and that became wrong.",
     "curves": "Triangles are significantly better or worse than the bridge.",
-    "joined": "At a grey line the stage begins that is named there.",
+    "joined": "Training tokens, or else steps, through all stages; a grey line begins the named stage.",
     "positions": "Nats per token by the number of tokens before.",
 }
 """What a reader needs to know of each chart."""

@@ -48,7 +48,8 @@ def with_references(
     drawn = pd.DataFrame([row for row in rows if row[1:4] in known], columns=COLUMNS)
     if not len(drawn):
         return frame, notes
-    more = drawn.assign(role="reference").reindex(columns=frame.columns)
+    about = {"role": "reference", "stage": frame["stage"].iloc[0]}
+    more = drawn.assign(**about).reindex(columns=frame.columns)
     return pd.concat([frame.astype(object), more.astype(object)], ignore_index=True), notes
 
 

@@ -25,17 +25,10 @@ def table_of(*items: dict) -> pa.Table:
     """Rows of items given as lists by column; lengths default to 1."""
     rows = []
     for number, item in enumerate(items):
-        count = len(item["logprob"])
-        same = {"item": item.get("item", f"task/{number}"), "cluster": item.get("cluster")}
-        given = {name: item.get(name, [1] * count) for name in ("tokens", "chars", "bytes")}
-        given |= {
-            "logprob": item["logprob"],
-            "unconditional": item.get("unconditional", [None] * count),
-        }
-        for i in range(count):
-            own = {name: values[i] for name, values in given.items()}
-            gold = i == item.get("gold", 0)
-            rows.append({**same, "candidate": i, "gold": gold, "is_greedy": False, **own})
+        same = {"item": f"task/{number}", "tokens": 1, "chars": 1, "bytes": 1, "is_greedy": False}
+        for i in range(len(item["logprob"])):
+            own = {name: values[i] for name, values in item.items() if name != "gold"}
+            rows.append({**same, "candidate": i, "gold": i == item.get("gold", 0), **own})
     return pa.Table.from_pylist(rows, schema=CANDIDATE_SCHEMA)
 
 
