@@ -1,6 +1,6 @@
 """No setting is missing from the keys: changing one changes a key, or it is listed as one of the view."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from evaluation.prefill.tiers import PREFILLS, tokenizer_definition
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
+from evaluation.settings.provided import VERSIONS
 from tests.tables import table
 
 VIEWS = {
@@ -68,36 +69,34 @@ def keys(plan: StagePlan) -> list[str]:
     return [score, collect_key(subject, score, None, documents)]
 
 
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Every field of settings, by the fields, keys and places that lead to it."""
+Put = Callable[[Any], Any]
+
+
+def leaves(
+    value: Any, path: str = "", put: Put = lambda new: new
+) -> Iterator[tuple[str, Any, Put]]:
+    """Every field of settings by its path, with what returns the settings with another value there.
+
+    It need not be a right one.
+    """
     if isinstance(value, BaseModel):
-        for name in type(value).model_fields:
-            yield from leaves(getattr(value, name), (*path, name))
-    elif isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from leaves(inner, (*path, key))
-    elif isinstance(value, tuple) and value and isinstance(value[0], BaseModel):
-        for number, inner in enumerate(value):
-            yield from leaves(inner, (*path, number))
+        inner = {name: getattr(value, name) for name in type(value).model_fields}
+    elif isinstance(value, dict):
+        inner = value
     else:
-        yield path, value
+        is_of_models = isinstance(value, tuple) and value and isinstance(value[0], BaseModel)
+        inner = {str(number): one for number, one in enumerate(value)} if is_of_models else {}
+    for name, one in inner.items():
 
+        def put_there(new: Any, name: str = name) -> Any:
+            if isinstance(value, BaseModel):
+                return put(value.model_copy(update={name: new}))
+            changed = {**inner, name: new}
+            return put(changed if isinstance(value, dict) else tuple(changed.values()))
 
-def changed(holder: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """The same with another value at a path, which need not be a right one."""
-    if not path:
-        return value
-    first, *rest = path
-    if isinstance(holder, BaseModel):
-        return holder.model_copy(
-            update={first: changed(getattr(holder, first), tuple(rest), value)}
-        )
-    if isinstance(holder, dict):
-        return {**holder, first: changed(holder[first], tuple(rest), value)}
-    return tuple(
-        changed(inner, tuple(rest), value) if number == first else inner
-        for number, inner in enumerate(holder)
-    )
+        yield from leaves(one, f"{path}.{name}".lstrip("."), put_there)
+    if not inner:
+        yield path, value, put
 
 
 def other(value: Any) -> Any:
@@ -121,18 +120,12 @@ def test_each_setting_changes_a_key_or_is_a_view(plans: dict[str, StagePlan], pa
     has_effect: dict[str, bool] = {}
     for plan in plans.values():
         before = keys(plan)
-        for path, value in leaves(getattr(plan, part)):
-            now = replace(plan, **{part: changed(getattr(plan, part), path, other(value))})
+        for name, value, put in leaves(getattr(plan, part)):
+            now = replace(plan, **{part: put(other(value))})
             try:
                 is_same = keys(now) == before
-            except (
-                AttributeError,
-                LookupError,
-                TypeError,
-                ValueError,
-            ):  # nothing could be made of such a value
-                continue
-            name = ".".join(map(str, path))
+            except (AttributeError, LookupError, TypeError, ValueError):
+                continue  # nothing could be made of such a value
             has_effect[name] = has_effect.get(name, False) or not is_same
     views = tuple(f"{view}." for view in VIEWS[part].split())
     without = {name for name, effect in has_effect.items() if not effect}
@@ -147,3 +140,11 @@ def test_a_plan_s_own_parts_are_in_the_keys(plans: dict[str, StagePlan]) -> None
     ]
     for now in others:
         assert keys(now) != keys(plan)
+
+
+def test_the_version_of_a_harness_is_in_the_keys(
+    plans: dict[str, StagePlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {name: keys(plan) for name, plan in plans.items()}  # each has tasks of lighteval
+    monkeypatch.setitem(VERSIONS, "lighteval", "another")
+    assert [name for name, plan in plans.items() if keys(plan) == before[name]] == []

@@ -8,24 +8,26 @@ import random
 from pathlib import Path
 from typing import Any
 
-import torch
 import yaml
-from transformers import LlamaConfig, LlamaForCausalLM
 
-from demo.nanotron_writer import import_hf
-from tests.histories.warm import ROOT, Server, well
+from tests.histories.warm import ROOT
 from tests.histories.world import OLD, World
-from tests.workflow.world import WORDS, build_tokenizer, sentence, write_rows
+from tests.workflow.world import WORDS, build_checkpoints, build_tokenizer, sentence, write_rows
 
 SEEDS = 6
 LENGTH = 32
+
+CONTENT = json.dumps(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text()))
+"""The configuration and suites, and what may be added; alike parts are copies of one another."""
+NEW: dict[str, Any] = json.loads(CONTENT)["new"]
+"""Items that may be added to suites."""
 
 
 def build_pool(folder: Path) -> Path:
     """Checkpoints `0` … `5` of different weights, and beside them the tokenizer and the data."""
     dice = random.Random(0)
     texts = [" ".join(sentence(dice) for _ in range(8)) for _ in range(20)]
-    tokenizer = build_tokenizer(texts, folder / "tokenizer")
+    build_tokenizer(texts, folder / "tokenizer")
     _write_halves(folder / "data/text", "train", [{"text": text} for text in texts])
     for name in ("quiz", "riddles"):
         rows = [
@@ -33,22 +35,10 @@ def build_pool(folder: Path) -> Path:
             for index in range(16)
         ]
         _write_halves(folder / "data" / name, "test", rows)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=16, intermediate_size=32, num_hidden_layers=1,
-        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=LENGTH,
-        tie_word_embeddings=True,
-    )  # fmt: skip
     logging.getLogger("transformers").setLevel(logging.ERROR)
     with contextlib.redirect_stderr(io.StringIO()):
-        for seed in range(SEEDS):
-            torch.manual_seed(seed)
-            source = folder / "hf" / str(seed)
-            LlamaForCausalLM(config).save_pretrained(source)
-            name = str(folder / "tokenizer")
-            import_hf(
-                source, folder / "pool", tp=1 + seed % 2, step=seed, sequence_length=LENGTH,
-                tokenizer_name=name,
-            )  # fmt: skip
+        places = [("pool", seed) for seed in range(SEEDS)]
+        build_checkpoints(folder, places, positions=LENGTH, width=16)
     return folder / "pool"
 
 
@@ -59,26 +49,19 @@ def _write_halves(folder: Path, split: str, rows: list[dict[str, Any]]) -> None:
         write_rows(folder / f"{split}-{number:05}-of-00002.jsonl", part)
 
 
-def content() -> dict[str, Any]:
-    """The configuration and suites, and what may be added; alike parts are copies of one another."""
-    found: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
-    return json.loads(json.dumps(found))
-
-
 def beginning(folder: Path, pool: Path) -> World:
     """Two stages, three more steps on disk, and checkpoints that no stage names yet, in a new folder.
 
     The data are there twice more under equal names: in `data_b` other rows, in `data_c` equal bytes.
     """
-    found = content()
+    found = json.loads(CONTENT)
     found["config"]["tokenizer"]["also_known_as"] = [str(pool.parent / "tokenizer")]
     world = World(folder, pool, {key: found[key] for key in ("config", "suites")})
     world.write()
-    world.write_provider()
     for number, place in enumerate("one/10 one/20 one/30 two/5 two/15 side/7".split()):
-        world.copy_in(place, number, "nanotron", OLD + number)
+        world.copy_in(place, number, OLD + number)
     for number in (1, 2, 3):
-        world.copy_in(f"again/{10 * number}", 6 - number, "nanotron", OLD + 6 - number)
+        world.copy_in(f"again/{10 * number}", 6 - number, OLD + 6 - number)
     for path in sorted((pool.parent / "data").rglob("*.jsonl")):
         name = path.relative_to(pool.parent / "data")
         for top, variant in (("data", 0), ("data_b", 2), ("data_c", 0)):
@@ -87,13 +70,6 @@ def beginning(folder: Path, pool: Path) -> World:
     for path in (pool.parent / "tokenizer").iterdir():
         world.vary(f"tokenizer/{path.name}", 0, OLD, in_place=True)
     return world
-
-
-def build_other_run(warm: Server, pool: Path) -> None:
-    """What every history begins with, scored in a folder next to the pool."""
-    world = beginning(pool.parent / "other", pool)
-    for target in ("prefill", "all"):
-        well(warm.run(snakemake(world, target), world.folder, **world.environment))
 
 
 def snakemake(world: World, *arguments: str) -> list[str]:

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -IS
-"""Stands for `python` in jobs: has the warm server run what it is given, as if it ran here.
+"""Stands for `python`: has the warm server run what it is given, as if it ran here.
 
 The exit code comes back. A signal to this process is passed on; if it is killed, so is what runs for it.
 """
@@ -11,19 +11,14 @@ import socket
 import sys
 
 
-def ask(place, request, files):
-    """Connects to the server, which answers with the pid of a fork, and then with its exit code."""
-    link = socket.socket(socket.AF_UNIX)
-    link.connect(place)
-    socket.send_fds(link, [b"!"], files)
-    link.sendall(json.dumps(request).encode() + b"\n")
-    return link
-
-
 def main():
     request = {"arguments": sys.argv[1:], "folder": os.getcwd(), "group": os.getpgrp()}
     request["environment"] = dict(os.environ)
-    answers = ask(os.environ["HISTORIES_SOCKET"], request, [0, 1, 2]).makefile()
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(os.environ["HISTORIES_SOCKET"])
+    socket.send_fds(link, [b"!"], [0, 1, 2])
+    link.sendall(json.dumps(request).encode() + b"\n")
+    answers = link.makefile()
     pid = int(answers.readline())
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(name, lambda number, frame: os.kill(pid, number))

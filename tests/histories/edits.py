@@ -9,15 +9,16 @@ import inspect
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
 
 from evaluation.errors import EvaluationError
-from tests.histories.beginning import content
-from tests.histories.world import HERE, KeyPath, World
+from tests.histories import edits_of_checkpoints, edits_of_sources, edits_of_stages
+from tests.histories.beginning import NEW
+from tests.histories.world import Impossible, KeyPath, World, require
 
 TABLES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 OPTIONS: dict[str, list[Any]] = TABLES.pop("options")
@@ -25,37 +26,31 @@ OPTIONS: dict[str, list[Any]] = TABLES.pop("options")
 KEYS: dict[str, dict[str, dict[str, list[Any]]]] = TABLES
 """By what they are about, edits of keys: their places, and the values that each may have."""
 
-
-class Impossible(Exception):
-    """An edit that cannot be done, or that leaves a configuration which contradicts itself."""
+Edit = Callable[..., None]
 
 
-def require(condition: object) -> None:
-    if not condition:
-        raise Impossible
+def _edits(module: ModuleType) -> dict[str, Edit]:
+    functions = inspect.getmembers(module, inspect.isfunction)
+    own = {name: one for name, one in functions if one.__module__ == module.__name__}
+    return {name: one for name, one in own.items() if not name.startswith("_")}
 
 
-def functions(about: str) -> dict[str, Callable[..., None]]:
-    """Edits of a kind that are more than the value of a key."""
-    module = import_module(f"tests.histories.edits_of_{about}")
-    found = inspect.getmembers(module, inspect.isfunction)
-    ours = [(name, one) for name, one in found if one.__module__ == module.__name__]
-    return {name: one for name, one in ours if not name.startswith("_")}
-
-
-def function(name: str) -> Callable[..., None] | None:
-    all_of = (functions(about) for about in ("checkpoints", "sources", "stages"))
-    return next((one[name] for one in all_of if name in one), None)
+FUNCTIONS: dict[str, dict[str, Edit]] = {
+    "checkpoints": _edits(edits_of_checkpoints),
+    "sources": _edits(edits_of_sources),
+    "stages": _edits(edits_of_stages),
+}
+"""By what they are about, edits that are more than the value of a key."""
+EDITS = {name: edit for edits in FUNCTIONS.values() for name, edit in edits.items()}
 
 
 def names_about(about: str) -> list[str]:
-    own = functions(about) if about in ("checkpoints", "sources", "stages") else ()
-    return [*KEYS.get(about, ()), *own]
+    return [*KEYS.get(about, ()), *FUNCTIONS.get(about, ())]
 
 
 def apply(world: World, name: str, *arguments: Any) -> None:
     """Does an edit; raises Impossible, with the settings as they were."""
-    before, edit = copy.deepcopy(world.content), function(name)
+    before, edit = copy.deepcopy(world.content), EDITS.get(name)
     try:
         if name.startswith("order_of_"):
             world.swap(*arguments)
@@ -81,37 +76,33 @@ def draw(world: World, name: str, dice: random.Random) -> list[Any]:
         found = [*find(world, places)]
         require(found)
         return dice.choice(found)
-    arguments: list[Any] = []
-    for parameter in inspect.signature(function(name) or draw).parameters:
-        if options := _options(world, parameter):
-            chosen = dice.choice(options)
-            arguments += chosen if parameter in ("item", "new_item") else [chosen]
+    names = inspect.signature(EDITS[name]).parameters
+    arguments = [dice.choice(options) for one in names if (options := _options(world, one))]
     plain: list[Any] = json.loads(json.dumps(arguments))
     return plain
 
 
 def _options(world: World, parameter: str) -> list[Any]:
-    """The values of a parameter; those of `item` and `new_item` are three arguments."""
-    if parameter in ("place", "another", "anywhere"):
-        return [*world.places(), *OPTIONS.get(parameter, ())]
-    if parameter in ("stage", "other_stage"):
+    """The values of a parameter."""
+    options = OPTIONS.get(parameter, [])
+    if parameter in ("place", "anywhere"):
+        return [*world.places(), *options]
+    if parameter == "stage":
         return [*world.stages]
     if parameter == "dataset":
         return [*world.config["mirrors"]]
     if parameter == "file":
         paths = [path for name in world.config["mirrors"] for path in world.behind(name)]
         return [str(path.relative_to(world.folder)) for path in paths]
-    if parameter in ("item", "new_item"):
-        new: dict[str, Any] = content()["new"]
-        suites = world.content["suites"] if parameter == "item" else {"base": new, "sft": new}
-        items = ((suite, section) for suite in suites for section in new)
-        return [(*one, name) for one in items for name in suites[one[0]].get(one[1], ())]
+    if parameter == "item":
+        return [path for section in NEW for path in _places(world, f"suites.*.{section}.*")]
+    if parameter == "new_item":
+        items = [[section, name] for section in NEW for name in NEW[section]]
+        return [["suites", suite, *item] for suite in ("base", "sft") for item in items]
     if parameter == "bridge":
-        stages = [{"stage": name, **at} for name in world.stages for at in OPTIONS["bridge_steps"]]
-        return [None, {"path": f"{HERE}/ckpts/side/7"}, {"path": f"{HERE}/ckpts/one/30"}, *stages]
-    if parameter == "absent_bridge":
-        return [{"stage": next(iter(world.stages)), "step": 77}]
-    return [*OPTIONS.get(parameter, ())]
+        steps = [{"stage": name, **at} for name in world.stages for at in OPTIONS["bridge_steps"]]
+        return [*options, *steps]
+    return options
 
 
 def _places(world: World, pattern: str) -> Iterator[KeyPath]:
@@ -132,8 +123,7 @@ def _values(world: World, patterns: dict[str, list[Any]]) -> Iterator[list[Any]]
     for pattern, values in patterns.items():
         for path in _places(world, pattern):
             holder = world.at(path[:-1])
-            if "provider" not in holder or path[-1] in ("group", "limit", "primary"):
-                yield from ([path, value] for value in values if holder.get(path[-1]) != value)
+            yield from ([path, value] for value in values if holder.get(path[-1]) != value)
 
 
 def _order(world: World, patterns: Iterable[str]) -> Iterator[list[Any]]:

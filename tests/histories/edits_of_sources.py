@@ -3,8 +3,7 @@
 import os
 import time
 
-from tests.histories.edits import require
-from tests.histories.world import HERE, World, put
+from tests.histories.world import HERE, World, put, require
 
 
 def data_corrected(world: World, file: str, variant: int, how: str) -> None:

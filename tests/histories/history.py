@@ -1,7 +1,7 @@
 """A history: edits, accidents and runs in their order, played and judged.
 
 An action is a list: an edit or accident by its name with its arguments, `run TARGET`, a run that is cut
-short (`killed MOMENT`, `stopped MOMENT`), or another of `COMMANDS` with its arguments. `repaired` takes back
+short (`killed MOMENT KILL`, or `TERM`), or another of `COMMANDS` with its arguments. `repaired` takes back
 what cannot be fulfilled. Fixed histories also have `run_leaves FOLDER …`, a run that changes no file there.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.histories import edits
-from tests.histories.accidents import ACCIDENTS, LOSES_RESULTS, ROOTS, befall
+from tests.histories.accidents import ACCIDENTS, LOSES_RESULTS, LOSES_SCORES, ROOTS, befall
 from tests.histories.beginning import snakemake
 from tests.histories.economy import Economy
 from tests.histories.oracle import differences, scored, snapshot, touched
@@ -27,11 +27,11 @@ from tests.histories.world import World
 Action = list[Any]
 
 COMMANDS: dict[str, list[list[Any]]] = {
-    "forced": [
-        ["--forceall"],
-        ["--forcerun", "score"],
-        ["--forcerun", "collect"],
-        ["--rerun-triggers", "mtime", "params", "input", "code"],
+    "run": [
+        ["all", "--forceall"],
+        ["all", "--forcerun", "score"],
+        ["all", "--forcerun", "collect"],
+        ["all", "--rerun-triggers", "mtime", "params", "input", "code"],
     ],
     "looked": [["status"], ["doctor"], ["--dry-run"], ["--lint"]],
     "twice": [[]],
@@ -40,25 +40,13 @@ COMMANDS: dict[str, list[list[Any]]] = {
 """What a user types but for a plain run, and what it may be given."""
 
 KEEPS_RESULTS = (
-    "margin objective objective_turned objective_metric objective_taken_away checkpoint_deleted "
-    "task_primary task_group slice_group probe_category order_of_objectives other_run "
-    "other_run_removed setting_of_no_result"
+    "margin objective_turned objective_metric checkpoint_deleted task_primary task_group slice_group "
+    "probe_category order_of_objectives setting_of_no_result"
 ).split()
 """Edits after which every result that is there has to stay."""
 
+STARTED = re.compile(r"(?m)^(?:local)?rule \w+:$")
 DID = re.compile(r"(?m)^(?:local)?rule (?:score|collect|prefill_\w+|file):")
-DID_SCORE = re.compile(r"(?m)^(?:local)?rule score:")
-
-
-@dataclass
-class Report:
-    """What was found wrong, and what was done until then."""
-
-    failures: list[str] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    output: list[str] = field(default_factory=list)
-    """All that the runs printed after which something was found wrong."""
-    runs: int = 0
 
 
 @dataclass
@@ -68,50 +56,54 @@ class Player:
     server: Server
     world: World
     extra: dict[str, str] = field(default_factory=dict)
-    report: Report = field(default_factory=Report)
-    held: set[tuple[str, int | None]] = field(default_factory=set)
-    """Stages and steps whose results nothing may take away, be their checkpoints there or not."""
+    failures: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    """What was done, and what was found wrong."""
+    output: list[str] = field(default_factory=list)
+    """All that the runs printed after which something was found wrong."""
+    runs: int = 0
+    held: dict[tuple[str, int | None], str] = field(default_factory=dict)
+    """Places of the steps whose results nothing may take away, be their checkpoints there or not."""
 
     def __post_init__(self) -> None:
         self.folder = self.world.folder
         self.economy = Economy(self.world)
 
-    def play(self, actions: Iterable[Action]) -> Report:
+    def play(self, actions: Iterable[Action]) -> None:
         for action in actions:
             self.act(action)
         done = self.run("all")
-        if done.returncode and "rule " not in said(done):
-            self._check_refusal(done)
+        if is_refusal(done):
             self.act(["repaired"])
             done = self.run("all")
         self._again(done)
         self._compare(done)
-        return self.report
 
     def act(self, action: Action) -> None:
         name, *arguments = action
-        self.report.lines.append(" ".join(str(part) for part in action))
-        if name in ("run", "run_leaves", "killed", "stopped", "meanwhile", *COMMANDS):
+        self.lines.append(" ".join(str(part) for part in action))
+        if name in ("run_leaves", "killed", "meanwhile", *COMMANDS):
             getattr(self, name)(*arguments)
         elif name in ACCIDENTS:
-            self.report.lines[-1] += f" ({befall(self.folder, name, *arguments)})"
+            self.lines[-1] += f" ({befall(self.folder, name, *arguments)})"
             if name in LOSES_RESULTS:
                 self.held.clear()
+            if name in LOSES_SCORES:
+                self.economy.stored.clear()
         else:
             edits.apply(self.world, name, *arguments)
             if name not in KEEPS_RESULTS:
                 self.held.clear()
-        self.economy.note(name, arguments)
 
     def wrong(self, what: str, done: Ended | None = None) -> None:
-        self.report.failures.append(what)
-        self.report.lines.append(f"    ✗ {what}")
-        self.report.output += [said(done)] if done else []
+        self.failures.append(what)
+        self.lines.append(f"    ✗ {what}")
+        self.output += [said(done)] if done else []
 
     # --- commands -------------------------------------------------------------------------------
 
     def python(self, arguments: list[str], folder: Path | None = None, **extra: str) -> Ended:
-        self.report.runs += 1
+        self.runs += 1
         variables = {**self.world.environment, **self.extra, **extra}
         done = self.server.run(arguments, folder or self.folder, **variables)
         if "Traceback (most" in said(done):
@@ -128,29 +120,18 @@ class Player:
 
     @contextlib.contextmanager
     def counted(self, **how: bool) -> Iterator[None]:
-        """What is done within asks and prefills nothing in vain; `how` it ends, as `Economy.after` has it."""
+        """What is done within asks nothing in vain; `how` it ends, as `Economy.after` has it."""
         self.economy.before()
         yield
         for what in self.economy.after(**how):
             self.wrong(what)
 
-    @contextlib.contextmanager
-    def forgiven(self) -> Iterator[None]:
-        """What is done within may do again what another did at once, or did just before it was killed."""
-        self.economy.before()
-        yield
-        self.economy.forgive()
-
     def run(self, target: str, *more: str) -> Ended:
-        before = snapshot(self.folder)
-        self.economy.before()
-        done = self.snakemake("prefill")
-        is_prefilled = done.returncode == 0
-        if is_prefilled and target != "prefill":
+        with self.counted():
+            done = self.snakemake("prefill")
             before = snapshot(self.folder)
-            done = self.snakemake(*([] if target == "all" else [target]), *more)
-        for what in self.economy.after(is_prefilled=is_prefilled):
-            self.wrong(what, done)
+            if not done.returncode and target != "prefill":
+                done = self.snakemake(*([] if target == "all" else [target]), *more)
         if not more:
             self._judge(target, done, before)
         return done
@@ -167,16 +148,9 @@ class Player:
     def killed(self, moment: int, how: str = "KILL") -> None:
         with self.counted(is_cut=True):
             done = self.prefilled(HISTORIES_ACCIDENT=f"{how} {moment}")
-        self.report.lines[-1] += f" (exit code {done.returncode})"
+        self.lines[-1] += f" (exit code {done.returncode})"
         if how == "KILL":
             self.snakemake("--unlock")
-
-    def stopped(self, moment: int) -> None:
-        self.killed(moment, "TERM")
-
-    def forced(self, *arguments: str) -> None:
-        """How it ends is free; it may not ask anything again, nor take away what is gone."""
-        self.run("all", *arguments)
 
     def looked(self, *words: str) -> None:
         """What only looks changes nothing."""
@@ -193,7 +167,7 @@ class Player:
         (self.folder / "beside").mkdir(exist_ok=True)
         self.run("prefill")
         command = snakemake(self.world)
-        with self.forgiven(), ThreadPoolExecutor(2) as both:
+        with ThreadPoolExecutor(2) as both:
             folders = (self.folder, self.folder / "beside")
             ended = [*both.map(lambda folder: self.python(command, folder), folders)]
         for done in ended:
@@ -202,14 +176,14 @@ class Player:
         if all(done.returncode for done in ended) and self._is_well():
             self.wrong("both of two at once were refused")
 
-    def meanwhile(self, kind: str, moment: int, action: Action) -> None:
-        """An edit in the middle of a run: before a file is renamed (WAIT), or while data are read (READ)."""
-        with self.forgiven(), self._waiting(f"{kind} {moment}"):
+    def meanwhile(self, moment: int, action: Action) -> None:
+        """An edit in the middle of a run."""
+        with self._waiting(moment):
             self.act(action)
 
     def looked_meanwhile(self, moment: int) -> None:
         """A dry run and a second call in the middle of a run leave every file as it is."""
-        with self.forgiven(), self._waiting(f"WAIT {moment}"):
+        with self._waiting(moment):
             for words in (["--dry-run"], ["prefill", "--dry-run"], []):
                 before = snapshot(self.folder)
                 self.snakemake(*words)
@@ -217,10 +191,10 @@ class Player:
                     self.wrong(f"{words or 'a second call'} during a run changed {found[:4]}")
 
     @contextlib.contextmanager
-    def _waiting(self, moment: str) -> Iterator[None]:
+    def _waiting(self, moment: int) -> Iterator[None]:
         """Something is done while a run waits, or after it if it has ended before that moment."""
         with ThreadPoolExecutor(1) as beside:
-            running = beside.submit(self.prefilled, HISTORIES_ACCIDENT=moment)
+            running = beside.submit(self.prefilled, HISTORIES_ACCIDENT=f"WAIT {moment}")
             while not (running.done() or (self.folder / "waiting").exists()):
                 time.sleep(0.01)
             is_late = ", after it" * running.done()
@@ -230,27 +204,25 @@ class Player:
                 (self.folder / "go").touch()
         for name in ("waiting", "go"):
             (self.folder / name).unlink(missing_ok=True)
-        self.report.lines[-1] += f" (exit code {running.result().returncode}{is_late})"
+        self.lines[-1] += f" (exit code {running.result().returncode}{is_late})"
 
     # --- judging --------------------------------------------------------------------------------
 
     def _is_well(self) -> bool:
-        """Whether a run has nothing to complain about."""
-        own = self.world.config["verification"]
-        are_limits_low = own["seconds"] < 8 or own["memory_mb"] < 1024
-        return not (self.world.faults or are_limits_low or "runs" in self.world.config)
+        """Whether a run has nothing to complain about: what is deleted is scored, and nothing damaged."""
+        return not self.world.faults and self.world.gone.keys() <= {*self.held.values()}
 
     def _judge(self, target: str, done: Ended, before: dict[str, Any]) -> None:
         if done.returncode and self._is_well():
             self.wrong(f"exit code {done.returncode}, without a fault: {tail(done)}", done)
         if target != "all":
             return
-        if done.returncode and "rule " not in said(done):
+        if is_refusal(done):
             if found := touched(before, snapshot(self.folder)):
                 self.wrong(f"touched by a run that is refused: {found[:4]}", done)
             return
-        now = {*scored(self.world)}
-        for stage, step in sorted(self.held - now, key=str):
+        now = scored(self.world)
+        for stage, step in sorted(self.held.keys() - now.keys(), key=str):
             self.wrong(f"dropped: step {step} of {stage}, which nothing had taken away", done)
         if done.returncode == 0:
             self.held = now
@@ -273,14 +245,6 @@ class Player:
             codes = f"{ours.returncode}, then {other.returncode}"
             self.wrong(f"exit codes: {codes}: {tail(ours)} || {tail(other)}", other)
 
-    def _check_refusal(self, done: Ended) -> None:
-        """A run that was refused for what is missing is refused from nothing, too."""
-        with self._aside():
-            fresh = self.prefilled()
-        self._same_end(done, fresh)
-        if DID_SCORE.search(said(fresh)):
-            self.wrong(f"refused, which a fresh run is not: {tail(done)}", done)
-
     @contextlib.contextmanager
     def _aside(self) -> Iterator[None]:
         """What was made is not there; at the end it is, and what was made in between lies in `.fresh`."""
@@ -296,15 +260,19 @@ class Player:
         What was deleted after it was scored is put back for that, and taken away again once it is scored:
         so both have it marked as deleted.
         """
-        kept = {*scored(self.world).values()} & self.world.gone.keys()
+        kept = {*(places := scored(self.world)).values()} & self.world.gone.keys()
+        roles = {
+            (name, step) for name in self.world.stages for step in (None, *self.world.steps(name))
+        }
+        if any(self.world.role(*role) in kept for role in roles - places.keys()):
+            return  # it was scored as one and not as the other, so no fresh run can be the same
         with self._aside():
             with self.world.restored(kept):
-                wanted = {stage: self.world.steps(stage) for stage in self.world.stages}
                 done = self.prefilled()
             if kept:
                 done = self.prefilled()
         self._same_end(first, done)
-        for what in differences(self.world, wanted):
+        for what in differences(self.world):
             self.wrong(what, done)
 
 
@@ -317,6 +285,11 @@ def _move(source: Path, target: Path) -> None:
 
 def said(done: Ended) -> str:
     return done.stdout + done.stderr
+
+
+def is_refusal(done: Ended) -> bool:
+    """Whether a run ended before its first job."""
+    return bool(done.returncode) and not STARTED.search(said(done))
 
 
 def tail(done: Ended) -> str:

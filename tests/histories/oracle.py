@@ -3,14 +3,12 @@
 import json
 import re
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from evaluation.bridge.runs.find import run_folders
-from evaluation.settings.steps import step_of_results
 from tests.histories.world import World
 
 TIMES = {"seconds", "tokens_per_second", "tokens_processed", "made", "started", "run"}
@@ -23,31 +21,22 @@ CODE = re.compile(r"<dt>code</dt> <dd>[^<]*</dd>")
 """Which commit wrote a page; somebody may commit while a history is played."""
 
 
-def differences(world: World, wanted: dict[str, list[int]]) -> Iterator[str]:
-    """Files that differ from a fresh run's, which lie in `.fresh`; `wanted` are the steps of each stage."""
-    folders: dict[str, str | None] = {str(world.config["results"]).rpartition("/")[2]: None}
-    folders |= {world.results(stage): stage for stage in world.stages}
-    for folder, stage in folders.items():
+def differences(world: World) -> Iterator[str]:
+    """Files that differ from a fresh run's, which lie in `.fresh`."""
+    folders = {str(world.config["results"]).rpartition("/")[2]: True}
+    folders |= {world.results(stage): False for stage in world.stages}
+    for folder, is_root in folders.items():
         ours, fresh = world.folder / folder, world.folder / ".fresh" / folder
-        for what in differences_of(ours, fresh, is_root=stage is None):
+        for what in differences_of(ours, fresh, is_root=is_root):
             kind, _, name = what.partition(": ")
-            if kind != "left over" or stage is None or not _may_stay(world, stage, wanted, name):
+            if kind != "left over" or not _may_stay(fresh, Path(name)):
                 yield f"{kind}: {folder}/{name}"
-    for stage, steps in wanted.items():
-        for taken in run_folders(world.folder / world.results(stage)).values():
-            for step in sorted({*map(step_of_results, taken)} - {*steps}):
-                yield f"left over and taken: step {step} of {stage}"
 
 
-def _may_stay(world: World, stage: str, wanted: dict[str, list[int]], name: str) -> bool:
-    """Results of a step or bridge that nobody requests do no harm, as no reader takes them."""
-    top, _, rest = name.partition("/")
-    if top == "bridge":
-        return world.bridge(stage) is None
-    return (
-        top == "by_checkpoint"
-        and step_of_results(Path(rest.partition("/")[0])) not in wanted[stage]
-    )
+def _may_stay(fresh: Path, name: Path) -> bool:
+    """Results of a step or bridge of which a fresh run makes nothing do no harm, as no reader takes them."""
+    depth = {"bridge": 1, "by_checkpoint": 2}.get(name.parts[0], 0)
+    return bool(depth) and not fresh.joinpath(*name.parts[:depth]).exists()
 
 
 def differences_of(ours: Path, fresh: Path, *, is_root: bool = False) -> Iterator[str]:
@@ -80,10 +69,8 @@ def _difference(ours: Path, fresh: Path) -> str | None:
         return None if is_same else "other rows"
     for number, pair in enumerate(zip_longest(_lines(ours), _lines(fresh), fillvalue=""), 1):
         if pair[0] != pair[1]:
-            differs = (
-                i for i, letters in enumerate(zip(*pair, strict=False)) if len({*letters}) > 1
-            )
-            start = max(0, next(differs, 0) - 40)
+            same = takewhile(lambda letters: letters[0] == letters[1], zip(*pair, strict=False))
+            start = max(0, len([*same]) - 40)
             line, other = (one[start : start + 100] for one in pair)
             return f"line {number} {line!r}, fresh {other!r}"
     return None

@@ -9,11 +9,9 @@ What a run is told, by its environment:
     HISTORIES_COUNTS      a file that gets a line for each time that the engine is asked, with a key
                           for each question: a context and a candidate, a block, a sample of a prompt
     HISTORIES_PROTOCOLS   JSON of protocol constants that were raised, e.g. {"tier3": "tier3-2"}
-    HISTORIES_PROVIDER    the version of lighteval that is required
     HISTORIES_ACCIDENT    "KILL 12": all processes are killed at the 12th renaming of a file; "TERM 12":
                           Snakemake is told to stop then; "WAIT 12": everything there waits until somebody
-                          has put a file `go` beside the file of counts; "READ 12": the same at the 12th
-                          text that is tokenized
+                          has put a file `go` beside the file of counts
     HISTORIES_FAULT       anything: the numbers also depend on `generation_batch`, which the workflow
                           does not take for a reason to score again: a planted fault
 """
@@ -44,27 +42,22 @@ _MOMENTS = mmap.mmap(-1, 8)
 def install() -> None:
     """In the server, once: replaces the calls."""
     from evaluation.checkpoints import completeness
+    from evaluation.grading import verdicts
     from evaluation.scoring import session
-    from evaluation.tokenizers.fast import FastTokenizer
+    from evaluation.verification import golds, registry
 
     completeness.SETTLE_SECONDS = 0.001
     _install_scores()
     session.EngineBackend = lambda scoring, checkpoint, loaded, *_: StandIn(
         scoring, checkpoint, loaded
     )
-    _install_verification()
+    # Without a pool of processes.
+    verdicts.verify_all = golds.verify_all = lambda jobs, **_: enumerate(
+        registry.verify(*job) for job in jobs
+    )
     _install_charts()
     for name in ("rename", "replace"):
         setattr(os, name, _moment(getattr(os, name)))
-    encode = FastTokenizer._encoded
-
-    def encoding(*arguments: Any, **named: Any) -> Any:
-        kind, _, moment = os.environ.get("HISTORIES_ACCIDENT", "").partition(" ")
-        if kind == "READ" and _next_moment() == int(moment):
-            _wait()
-        return encode(*arguments, **named)
-
-    FastTokenizer._encoded = encoding  # type: ignore[method-assign]
 
 
 def _install_charts() -> None:
@@ -82,45 +75,12 @@ def _install_charts() -> None:
     rendering._library = lambda: ""
 
 
-def _install_verification() -> None:
-    """Verifiers of answers run where they are asked, without a pool, and what they say is counted."""
-    from evaluation.grading import verdicts
-    from evaluation.settings.checks import CheckSettings
-    from evaluation.store import ScoreStore
-    from evaluation.verification import golds, registry
-    from evaluation.verification.verdicts import Verdict
-
-    def verify(jobs: Any, **named: Any) -> Any:
-        return enumerate(registry.verify(*job) for job in jobs)
-
-    def judge(jobs: Any, *, seconds: float, memory_mb: int, **named: Any) -> Any:
-        """What takes more than its limits is drawn from the completion."""
-        for number, job in enumerate(jobs):
-            draw = hashlib.blake2b(job[2].encode(), digest_size=2).digest()
-            is_late = draw[0] / 32 > seconds or draw[1] * 4 > memory_mb
-            if is_late and not isinstance(job[0], CheckSettings):
-                limits = f"{seconds:g} seconds, {memory_mb} MB"
-                yield number, Verdict(credit=None, reason=f"needs more than {limits}")
-            else:
-                yield number, registry.verify(*job)
-
-    def keep(store: Any, item: str, settings: Any, found: Any) -> Any:
-        for key in found.table["key"].to_pylist() if item.startswith("verdicts-") else ():
-            write_count("verdict", item, [[store.folder.name, item, settings, key]])
-        return stored(store, item, settings, found)
-
-    stored, ScoreStore.put_part = ScoreStore.put_part, keep  # type: ignore[method-assign]
-    verdicts.verify_all, golds.verify_all = judge, verify
-
-
 def begin() -> None:
     """In each fork, before anything else."""
     from evaluation.results.deltas_file import StepDeltas
     from evaluation.results.stage_files import TaskQuality
-    from evaluation.settings import protocol, provided, tiers
+    from evaluation.settings import protocol, tiers
 
-    versions = {**provided.VERSIONS, "lighteval": os.environ.get("HISTORIES_PROVIDER", "")}
-    provided.VERSIONS = versions  # type: ignore[misc]
     for name, version in json.loads(os.environ.get("HISTORIES_PROTOCOLS", "{}")).items():
         if name in tiers.TIERS:
             changed = dataclasses.replace(tiers.TIERS[name], protocol=version, stored=None)
@@ -183,13 +143,10 @@ class StandIn:
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
     def _count(self, tier: str, name: str, items: list[Any]) -> None:
-        """Questions about a checkpoint, and names, sizes and times of the files whose content counts."""
         from evaluation.settings.tiers import TIERS
 
         about = [TIERS[tier].protocol, self.content, self.dtype]
-        files = {str(path.relative_to(self._folder)): path.stat() for path in _files(self._folder)}
-        state = repr([(name, one.st_size, one.st_mtime_ns) for name, one in files.items()])
-        write_count(tier, name, [[*about, item] for item in items], state)
+        write_count(tier, name, [[*about, item] for item in items])
 
     def log_likelihoods(self, requests: Sequence[Any]) -> list[Any]:
         from evaluation.scoring.engine.rows import Score
@@ -259,10 +216,10 @@ class StandIn:
         return request.stopping.answer(request.tokens, tokens, "length")
 
 
-def write_count(tier: str, name: str, asked: list[Any], state: str = "") -> None:
+def write_count(tier: str, name: str, asked: list[Any]) -> None:
     if place := os.environ.get("HISTORIES_COUNTS"):
         keys = sorted({_digest(json.dumps(one)) for one in asked})
-        line = {"tier": tier, "name": name, "keys": keys, "state": _digest(state)}
+        line = {"tier": tier, "name": name, "keys": keys}
         with open(place, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
@@ -282,36 +239,30 @@ def _files(folder: Path) -> list[Path]:
     return sorted(p for p in there if p.suffix == ".safetensors" or p.name in SETTINGS)
 
 
-def _next_moment() -> int:
-    number = int.from_bytes(_MOMENTS[:8]) + 1  # races lose a moment, no more
-    _MOMENTS[:] = number.to_bytes(8)
-    return number
-
-
-def _wait() -> None:
-    """Until whoever started the run has done something to the disk."""
-    folder = Path(os.environ["HISTORIES_COUNTS"]).parent
-    (folder / "waiting").touch()
-    while not (folder / "go").exists():
-        time.sleep(0.005)
-
-
 def _moment(rename: Callable[..., None]) -> Callable[..., None]:
     """A file that is renamed into place is a moment at which accidents happen: before, or after."""
 
     def renaming(*arguments: Any, **named: Any) -> None:
-        kind, _, moment = os.environ.get("HISTORIES_ACCIDENT", "READ").partition(" ")
-        number = 1 if kind == "READ" else _next_moment()
+        kind, _, moment = os.environ.get("HISTORIES_ACCIDENT", "").partition(" ")
+        number = int.from_bytes(_MOMENTS[:8]) + 1  # races lose a moment, no more
+        _MOMENTS[:] = number.to_bytes(8)
         if number % 2:
             rename(*arguments, **named)
-        if kind != "READ" and number == int(moment):
-            if kind == "KILL":
-                os.killpg(0, signal.SIGKILL)
-            elif kind == "WAIT":
-                _wait()
-            else:
-                os.kill(int(os.environ["HISTORIES_MAIN"]), signal.SIGTERM)
+        if kind and number == int(moment):
+            _happen(kind)
         if not number % 2:
             rename(*arguments, **named)
 
     return renaming
+
+
+def _happen(kind: str) -> None:
+    if kind == "KILL":
+        os.killpg(0, signal.SIGKILL)
+    elif kind == "TERM":
+        os.kill(int(os.environ["HISTORIES_MAIN"]), signal.SIGTERM)
+    else:  # until whoever started the run has done something to the disk
+        folder = Path(os.environ["HISTORIES_COUNTS"]).parent
+        (folder / "waiting").touch()
+        while not (folder / "go").exists():
+            time.sleep(0.005)

@@ -25,8 +25,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 def check(place: Place, actions: list[Action], **extra: str) -> None:
-    report = place.play(actions, **extra)
-    assert not report.failures, "\n".join(report.lines)
+    played = place.play(actions, **extra)
+    assert not played.failures, "\n".join(played.lines)
 
 
 @pytest.mark.parametrize("file", sample(10, REGRESSIONS), ids=lambda file: file.stem)
@@ -41,6 +41,6 @@ def test_edits_of_questions_and_answers(place: Place) -> None:
 
 def test_a_setting_that_changes_numbers_unnoticed_is_found(place: Place) -> None:
     batch = ["setting_of_no_result", ["config", "scoring", "generation_batch"], 3]
-    report = place.play([["run", "stage1"], batch], HISTORIES_FAULT="planted")
-    assert {what.partition(": ")[0] for what in report.failures} == {"differs"}
-    assert any("tier2_ppl.json" in what for what in report.failures)
+    played = place.play([["run", "stage1"], batch], HISTORIES_FAULT="planted")
+    assert {what.partition(": ")[0] for what in played.failures} == {"differs"}
+    assert any("tier2_ppl.json" in what for what in played.failures)

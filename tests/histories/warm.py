@@ -2,18 +2,17 @@
 
 import atexit
 import contextlib
+import functools
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.histories.client import ask
 from tests.histories.server import CLIENT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +21,6 @@ PATIENCE = 600.0
 Ended = subprocess.CompletedProcess[str]
 
 _kept = contextlib.ExitStack()
-_servers: dict[int, "Server"] = {}
 atexit.register(_kept.close)
 
 
@@ -36,27 +34,17 @@ class Server:
         """`python <arguments>` in a folder; what is left of its process group is killed at the end."""
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables}
         environment |= {"HISTORIES_SOCKET": str(self.place)}
-        request = {"arguments": list(arguments), "folder": str(folder), "group": 0}
+        command = [str(CLIENT), *arguments]
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            with open(os.devnull, "rb") as nothing:
-                files = [file.fileno() for file in (nothing, out, err)]
-                link = ask(str(self.place), {**request, "environment": environment}, files)
-            with link, link.makefile() as answers:
-                pid = int(answers.readline())
-                late = threading.Timer(PATIENCE, _kill, [pid])
-                late.start()
-                code = int(answers.readline())
-            if late.finished.is_set():
-                raise TimeoutError(f"{' '.join(arguments)}: not within {PATIENCE:.0f} s")
-            late.cancel()
-            _kill(pid)
+            how = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "process_group": 0}
+            with subprocess.Popen(command, cwd=folder, env=environment, **how) as client:
+                try:
+                    code = client.wait(PATIENCE)
+                finally:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.killpg(client.pid, signal.SIGKILL)
             said = [os.pread(file.fileno(), 1 << 30, 0).decode() for file in (out, err)]
-        return subprocess.CompletedProcess([sys.executable, *arguments], code, *said)
-
-
-def _kill(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
+        return subprocess.CompletedProcess(command, code, *said)
 
 
 @contextlib.contextmanager
@@ -72,11 +60,10 @@ def server(*options: str) -> Iterator[Server]:
             yield Server(place)  # it ends when the block does, as its stdin is closed then
 
 
+@functools.cache
 def warm_server() -> Server:
     """Of this process, begun when it is first asked for."""
-    if os.getpid() not in _servers:
-        _servers[os.getpid()] = _kept.enter_context(server())
-    return _servers[os.getpid()]
+    return _kept.enter_context(server())
 
 
 def run_python(

@@ -4,9 +4,7 @@ import contextlib
 import copy
 import json
 import os
-import shlex
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -18,8 +16,6 @@ import yaml
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stages
 
-PROVIDER = Path(__file__).parents[1] / "providers/stand_in.py"
-
 HERE = "/WORLD"
 """Stands for the world's folder in configurations."""
 
@@ -27,10 +23,18 @@ OLD = 1_600_000_000
 """Seconds; when files were written whose times were kept, as `cp -p` does."""
 
 CONFIGURATIONS = ("config.json", "model_config.json", "config.yaml")
-SECTIONS = ("slices", "tasks", "probes", "generation_tasks")
 
 KeyPath = list[Any]
 """Keys that lead to a value of the configuration or of the suites."""
+
+
+class Impossible(Exception):
+    """An edit that cannot be done, or that leaves a configuration which contradicts itself."""
+
+
+def require(condition: object) -> None:
+    if not condition:
+        raise Impossible
 
 
 @dataclass
@@ -42,17 +46,14 @@ class World:
     content: dict[str, Any]
     """The configuration (`config`) and the suites by name (`suites`)."""
     protocols: dict[str, str] = field(default_factory=dict)
-    provider: tuple[int, int] = (0, 0)
-    """Version of the provider that is required and installed, and which writing of its program."""
-    seeds: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Weights and form of the checkpoint in each place, such as `one/10`."""
+    seeds: dict[str, int] = field(default_factory=dict)
+    """Which weights the checkpoint in each place has, such as `one/10`."""
     variants: Counter[str] = field(default_factory=Counter)
     """Which content a file of data or of the tokenizer has."""
     faults: set[str] = field(default_factory=set)
-    """Why a run may end with an error: places of checkpoints that are damaged or gone, and others."""
-    gone: dict[str, list[Path]] = field(default_factory=dict)
-    """Files and folders of a checkpoint that were there once, by its place."""
-    written: dict[Path, str] = field(default_factory=dict)
+    """Places of checkpoints that are damaged, for which a run may end with an error."""
+    gone: dict[str, Path] = field(default_factory=dict)
+    """The deleted file or folder of a checkpoint that was whole, by its place."""
 
     # --- settings -------------------------------------------------------------------------------
 
@@ -97,30 +98,15 @@ class World:
         for name, content in files.items():
             path = self.folder / f"{name}.yaml"
             text = yaml.safe_dump(content, sort_keys=False).replace(HERE, str(self.folder))
-            if self.written.get(path) != text:
+            if not path.exists() or path.read_text() != text:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
-                self.written[path] = text
 
     def check(self) -> None:
-        """Raises EvaluationError unless the settings agree with one another."""
+        """Raises EvaluationError or Impossible unless the settings agree with one another."""
         plan_stages(load_config(self.folder / "config.yaml"))
-
-    def write_provider(self) -> None:
-        """The Python of a provider's environment, which runs a stand-in of its version."""
-        path, number = self.folder / "provider/python", self.provider[0]
-        does = {"version": self.provider_version, "question": {"right": number % 3}}
-        words = [
-            *(sys.executable, str(PROVIDER)),
-            json.dumps(does | {"verb": ("sat", "ran")[number % 2]}),
-        ]
-        path.parent.mkdir(exist_ok=True)
-        put(path, f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'.encode(), OLD, in_place=False)
-        path.chmod(0o755)
-
-    @property
-    def provider_version(self) -> str:
-        return f"0.13.{self.provider[0]}"
+        for stage in self.stages:  # a run refuses a bridge that is a step
+            require(self.bridge(stage) not in [self.place(stage, n) for n in self.steps(stage)])
 
     @property
     def environment(self) -> dict[str, str]:
@@ -128,7 +114,6 @@ class World:
         return {
             "HISTORIES_COUNTS": str(self.folder / "counts.jsonl"),
             "HISTORIES_PROTOCOLS": json.dumps(self.protocols),
-            "HISTORIES_PROVIDER": self.provider_version,
             "EVALUATION_CONFIG": str(self.folder / "config.yaml"),
         }
 
@@ -137,20 +122,15 @@ class World:
         own = self.stages[stage].get("results") or f"{self.config['results']}/{stage}"
         return str(own).removeprefix(f"{HERE}/")
 
-    def entries(self, dataset: str) -> set[str]:
-        """Names of slices and tasks that are made of a dataset."""
-        return {
-            name
-            for suite in self.content["suites"].values()
-            for section in SECTIONS
-            for name, item in suite.get(section, {}).items()
-            if item.get("dataset") == dataset
-        }
-
     # --- checkpoints ----------------------------------------------------------------------------
 
     def checkpoint(self, place: str) -> Path:
         return self.folder / "ckpts" / place
+
+    @property
+    def broken(self) -> set[str]:
+        """Places of checkpoints that are damaged, or of which files are gone."""
+        return self.faults | self.gone.keys()
 
     def places(self) -> list[str]:
         """Of all checkpoints that are there, or what is left of them."""
@@ -188,16 +168,22 @@ class World:
             bridge["stage"], bridge.get("step") or (self.steps(bridge["stage"]) or [0])[-1]
         )
 
-    def copy_in(self, place: str, seed: int, form: str, seconds: float) -> Path:
+    def source(self, place: str, seed: int) -> Path:
+        """What a place has these weights from: in `side` lie public models, in the others Nanotron's."""
+        return (self.pool.parent / "hf" if place.startswith("side/") else self.pool) / str(seed)
+
+    def role(self, stage: str, step: int | None) -> str | None:
+        """The place of a step of a stage; None: its bridge."""
+        return self.bridge(stage) if step is None else self.place(stage, step)
+
+    def copy_in(self, place: str, seed: int, seconds: float) -> None:
         """A whole checkpoint, whose files all have one time."""
         target = self.checkpoint(place)
         shutil.rmtree(target, ignore_errors=True)
-        source = (self.pool if form == "nanotron" else self.pool.parent / "hf") / str(seed)
-        shutil.copytree(source, target, copy_function=shutil.copyfile)
+        shutil.copytree(self.source(place, seed), target, copy_function=shutil.copyfile)
         for path in target.rglob("*"):
             os.utime(path, (seconds, seconds))
-        self.seeds[place] = (seed, form)
-        return target
+        self.seeds[place] = seed
 
     def forget(self, place: str) -> None:
         """Nothing of an earlier checkpoint in this place counts any more."""
@@ -207,26 +193,19 @@ class World:
 
     def take_away(self, place: str, path: Path) -> None:
         """A file of a checkpoint, or all of it, is deleted; kept aside, as a fresh run may need it."""
-        self.faults.add(place)
-        lost = self.gone.setdefault(place, [])
-        if path == self.checkpoint(place) and path not in lost:
-            while lost:
-                self._exchange(lost.pop())
-        if path in lost:
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            lost.append(path)
-            self._exchange(path)
+        if place in self.gone:
+            self._exchange(self.gone[place])
+        self.gone[place] = path
+        self._exchange(path)
 
     @contextlib.contextmanager
     def restored(self, places: Iterable[str]) -> Iterator[None]:
         """As if nothing had been deleted of these checkpoints."""
-        paths = [path for place in places for path in self.gone.get(place, ())]
-        for path in paths:
-            self._exchange(path)
+        for place in places:
+            self._exchange(self.gone[place])
         yield
-        for path in reversed(paths):
-            self._exchange(path)
+        for place in places:
+            self._exchange(self.gone[place])
 
     def _buried(self, path: Path) -> Path:
         return self.folder / "gone" / path.relative_to(self.folder / "ckpts")

@@ -13,24 +13,13 @@ from tests.histories.warm import well
 from tests.workflow.test_verified_answers import SAMPLED
 from tests.workflow.world import World, want_answers
 
-DIES = "kill -9 $PPID"
-"""A stage's command that kills the process which runs it."""
-
 
 @pytest.fixture
 def world(prefilled_world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """The same with results of its own, on one thread."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    return with_own_results(prefilled_world, tmp_path)
-
-
-def with_own_results(world: World, folder: Path) -> World:
-    folder.mkdir(exist_ok=True)
-    other = World(folder)
-    other.config.write_text(world.config.read_text())
-    other.change(results=str(other.results()), scoring={"checkpoints_per_job": 2})
-    return other
+    return prefilled_world.with_results(tmp_path, scoring={"checkpoints_per_job": 2})
 
 
 def of_step(world: World, step: int) -> Path:
@@ -45,7 +34,7 @@ def batches(world: World, *targets: str) -> set[str]:
 
 def test_the_same_results_as_one_job_each(world: World, tmp_path: Path) -> None:
     """One process scores both, and each has a record and a log of its own."""
-    single = with_own_results(world, tmp_path / "single")
+    single = world.with_results(tmp_path / "single")
     for step in ("10", "20"):
         well(single.evaluation("score", "--stage", "stage1", "--step", step))
     assert batches(world, "stage1") == {"10_20"}
@@ -63,7 +52,7 @@ def test_the_same_results_as_one_job_each(world: World, tmp_path: Path) -> None:
 
 def test_parts_of_a_checkpoint_meet_in_the_store(world: World, tmp_path: Path) -> None:
     """Three jobs score its rows, one finds nothing left to score, and one collects the same results."""
-    single, found = with_own_results(world, tmp_path / "single"), []
+    single, found = world.with_results(tmp_path / "single"), []
     cache = str(world.folder / "cache")
     for one, settings in ((world, {"parts": 3}), (single, {"parts": 1})):
         suites = shutil.copytree(one.plans["stage1"].config.suites, one.folder / "suites")

@@ -7,7 +7,7 @@ import random
 import re
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,14 @@ class World:
         stages[name] |= keys
         self.change(stages=stages)
 
+    def with_results(self, folder: Path, **keys: Any) -> "World":
+        """The same with results of its own in another folder, and with these keys."""
+        folder.mkdir(exist_ok=True)
+        other = World(folder)
+        other.config.write_text(self.config.read_text())
+        other.change(results=str(other.results()), **keys)
+        return other
+
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
         """The configuration is at the end what it was."""
@@ -191,7 +199,8 @@ def build_world(folder: Path) -> World:
         for index in range(24)
     ]
     write_rows(folder / "data" / "quiz" / "test.jsonl", questions)
-    build_ladder(folder)
+    steps = [("stage1", 10), ("stage1", 20), ("stage2", 5), ("stage2", 15)]
+    build_checkpoints(folder, [(f"ckpts/{stage}", step) for stage, step in steps])
     (folder / "suites").mkdir()
     (folder / "suites" / "base.yaml").write_text(BASE)
     (folder / "suites" / "sft.yaml").write_text(SFT)
@@ -286,25 +295,27 @@ def build_tokenizer(texts: list[str], folder: Path) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def build_ladder(folder: Path, *, vocabulary: int = 320, positions: int = 64) -> None:
-    """Checkpoints `stage1/{10,20}` and `stage2/{5,15}` with random weights that differ."""
+def build_checkpoints(
+    folder: Path, places: Sequence[tuple[str, int]], *, positions: int = 64, width: int = 32
+) -> None:
+    """Checkpoints of Nanotron by folder and step, with random weights that differ, and the models in `hf`."""
     config = LlamaConfig(
-        vocab_size=vocabulary,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
+        vocab_size=320,
+        hidden_size=width,
+        intermediate_size=2 * width,
+        num_hidden_layers=width // 16,
+        num_attention_heads=width // 8,
         num_key_value_heads=2,
         max_position_embeddings=positions,
         tie_word_embeddings=True,
     )
-    for number, (stage, step) in enumerate([("1", 10), ("1", 20), ("2", 5), ("2", 15)]):
+    for number, (name, step) in enumerate(places):
         torch.manual_seed(number)
-        source = folder / "hf" / f"{stage}-{step}"
+        source = folder / "hf" / str(number)
         LlamaForCausalLM(config).save_pretrained(source)
         import_hf(
             source,
-            folder / "ckpts" / f"stage{stage}",
+            folder / name,
             tp=1 + number % 2,
             step=step,
             sequence_length=positions,
