@@ -1,15 +1,13 @@
 """What stops a run before it costs anything, and what stops one checkpoint alone."""
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.doctor.test_doctor import TASK
-from tests.histories.oracle import snapshot
 from tests.histories.warm import well
-from tests.workflow.world import World, build_world, paper, refused
+from tests.workflow.world import World, build_world, refused
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +35,6 @@ def test_what_stops_every_job_stops_before_the_first(world: World) -> None:
     assert "nowhere/python; install vLLM" in world.results("stage1/eval_logs/check.log").read_text()
     assert not world.results("stage1", "by_checkpoint").exists()
     assert "What failed:\n  stage1: faults in answers" in said
-
-
-def test_caches_are_prefilled_by_their_own_call(world: World) -> None:
-    with world.restored():
-        world.change(sequence_length=32)
-        said = refused(world.snakemake("stage1", "-n"))
-    assert "is not prefilled; run: snakemake prefill" in said
 
 
 def test_one_broken_checkpoint_of_a_list_is_named_and_the_others_are_scored(world: World) -> None:
@@ -83,11 +74,3 @@ def test_a_checkpoint_that_is_not_there_is_one_sentence(world: World) -> None:
         world.change_stage("stage1", steps=[10, 20, 200])
         said = refused(world.snakemake("-n", "stage1"))
     assert f"stages.stage1.steps: {world.folder}/ckpts/stage1/200: no checkpoint there" in said
-
-
-def test_reading_the_rules_changes_no_file(tmp_path: Path) -> None:
-    world = paper(tmp_path / "paper", "one", "two")
-    before = snapshot(world.folder)
-    for arguments in (["prefill", "-n"], ["--lint"], ["all", "-n"]):
-        world.snakemake(*arguments)
-    assert snapshot(world.folder) == before

@@ -1,71 +1,22 @@
 """The repository's own workflow, cold: two Snakefiles that mean the same, and `config/minimal.yaml`."""
 
 import json
-import os
-import re
 import shlex
-import subprocess
 from pathlib import Path
 
-import pytest
 import yaml
 
 from tests.conftest import ROOT
-from tests.histories.warm import run_python, run_shell, well
-from tests.workflow.world import build_world, paper, refused
+from tests.histories.warm import run_shell, well
+from tests.workflow.world import build_world, jobs, paper, refused
 
 
-def planned(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """The jobs and their files, without times."""
-    lines = re.sub(r"(shown-)[\w-]+", r"\1run", done.stdout).splitlines()
-    return sorted(line for line in lines if line.startswith(("rule", "localrule", "    output:")))
-
-
-def test_the_same_jobs_by_default_and_by_name(tmp_path: Path) -> None:
-    world, files = paper(tmp_path / "paper", "one", "two"), ("workflow/Snakefile", "Snakefile")
-    inner, outer = (planned(world.snakemake("prefill", "-n", snakefile=file)) for file in files)
-    assert inner == outer != []
-    for file in files:
+def test_two_snakefiles_with_the_same_rules(tmp_path: Path) -> None:
+    world = paper(tmp_path / "paper", "one", "two")
+    for file in ("workflow/Snakefile", "Snakefile"):
+        planned = well(world.snakemake("prefill", "-n", snakefile=file))
+        assert jobs(planned) == {"prefill", "prefill_caches"}
         assert "run: snakemake prefill" in refused(world.snakemake("-n", snakefile=file))
-
-
-HEAVY = ("torch", "transformers", "datasets")
-
-
-@pytest.fixture
-def guarded(tmp_path: Path) -> dict[str, str]:
-    """An environment in which importing a heavy library is an error."""
-    for name in HEAVY:
-        (tmp_path / f"{name}.py").write_text(f"raise RuntimeError('{name} was imported')\n")
-    path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    return {"PYTHONPATH": path, "SCRATCH": str(tmp_path)}
-
-
-def run(command: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return run_python(["-m", *command], ROOT, cold=True, **variables)
-
-
-def test_the_guard_works(guarded: dict[str, str]) -> None:
-    done = run(["evaluation.scoring.job"], guarded)
-    assert "was imported" in done.stderr
-
-
-GOOD = "your workflow is in a good condition"
-USAGE = "usage: python -m evaluation"
-LIGHT = [
-    ("snakemake -n prefill", "prefill_caches"),
-    ("snakemake --lint", GOOD),
-    ("snakemake --lint -s workflow/Snakefile", GOOD),
-    ("evaluation --help", USAGE),
-    ("evaluation status --help", USAGE),
-    ("evaluation score --help", USAGE),
-]
-
-
-@pytest.mark.parametrize(("command", "expected"), LIGHT)
-def test_without_them(guarded: dict[str, str], command: str, expected: str) -> None:
-    done = well(run(command.split(), guarded))
-    assert expected in done.stdout + done.stderr
 
 
 def test_all_checkpoints_of_a_folder(tmp_path: Path) -> None:

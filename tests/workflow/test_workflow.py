@@ -1,22 +1,36 @@
 """The whole workflow on a tiny ladder: everything made once, and nothing twice."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.histories.warm import run_python, well
+from tests.histories.warm import ROOT, run_python, well
 from tests.results.page import undescribed
-from tests.workflow.world import World, build_world, jobs
+from tests.workflow.world import World, build_world, jobs, stored_scores
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """The tiny world after `snakemake prefill` and `snakemake` (all stages)."""
+    """The tiny world, whose stage 2 has longer sequences, after `snakemake prefill` and `snakemake`."""
     world = build_world(tmp_path_factory.mktemp("world"))
+    for step in (5, 15):
+        _lengthen(world.folder / "ckpts/stage2" / str(step))
+    world.change_stage("stage2", sequence_length=128)
     (world.folder / "said.txt").write_text(world.make().stderr)
     return world
+
+
+def _lengthen(folder: Path) -> None:
+    model = json.loads((folder / "model_config.json").read_text())
+    (folder / "model_config.json").write_text(json.dumps(model | {"rope_theta": 500000.0}))
+    training = yaml.safe_load((folder / "config.yaml").read_text())
+    training["model"]["model_config"]["rope_theta"] = 500000.0
+    training["tokens"]["sequence_length"] = 128
+    (folder / "config.yaml").write_text(yaml.safe_dump(training))
 
 
 def test_every_step_has_its_tiers_and_deltas(world: World) -> None:
@@ -24,7 +38,7 @@ def test_every_step_has_its_tiers_and_deltas(world: World) -> None:
         folder = ("stage2", "by_checkpoint", f"step_{step}")
         ppl = world.read(*folder, "tier2_ppl.json")
         assert (ppl["stage"], ppl["step"], ppl["role"]) == ("stage2", step, "step")
-        assert ppl["slices"]["text"]["blocks"] == 20
+        assert ppl["slices"]["text"]["blocks"] == 10
         assert ppl["items"]["asked"] == ppl["items"]["used"]
         choices = world.read(*folder, "tier3_cf.json")
         assert choices["items"] == {"asked": 24, "used": 24, "left_out": {}}
@@ -118,60 +132,68 @@ def test_one_file_is_a_target(world: World) -> None:
     assert target.read_bytes() == before
 
 
-STEP_5 = "--stage stage2 --step 5"
-WITHOUT_MODEL = [f"collect {STEP_5}", "report --stage stage2", "status"]
+GOOD = "your workflow is in a good condition"
+LIGHT = {
+    "snakemake -n": "rule report:",
+    "snakemake --lint": GOOD,
+    "evaluation --help": "usage: python -m evaluation",
+    "evaluation score --help": "usage: python -m evaluation",
+    "evaluation collect --stage stage2 --step 5": "step_5",
+    "evaluation report --stage stage2": "stage2",
+    "evaluation status": "stage2",
+    "evaluation.scoring.job": "was imported",
+}
 
 
-@pytest.mark.parametrize("command", WITHOUT_MODEL)
-def test_what_needs_no_model_starts_without_torch(world: World, command: str) -> None:
-    """It takes seconds to import, for each of many short jobs."""
-    code = "import sys; from evaluation.__main__ import main; main(); print('torch' in sys.modules)"
-    arguments = ["-c", code, *command.split(), "--config", str(world.config)]
-    done = run_python(arguments, world.folder, cold=True)
-    assert done.stdout.splitlines()[-1] == "False"
-
-
-@pytest.fixture(scope="module")
-def longer(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """The tiny world, whose stage 2 has 128 tokens a sequence, in place of 64."""
-    world = build_world(tmp_path_factory.mktemp("long"))
-    for step in (5, 15):
-        _lengthen(world.folder / "ckpts" / "stage2" / str(step))
-    world.change_stage("stage2", sequence_length=128, suites=["base"], steps=[15])
-    return world
-
-
-def _lengthen(folder: Path) -> None:
-    own = json.loads((folder / "model_config.json").read_text())
-    (folder / "model_config.json").write_text(json.dumps(own | {"rope_theta": 500000.0}))
-    training = yaml.safe_load((folder / "config.yaml").read_text())
-    training["model"]["model_config"]["rope_theta"] = 500000.0
-    training["tokens"]["sequence_length"] = 128
-    (folder / "config.yaml").write_text(yaml.safe_dump(training))
+@pytest.mark.parametrize("command", LIGHT)
+def test_what_needs_no_model_imports_no_torch(world: World, tmp_path: Path, command: str) -> None:
+    """It takes seconds, for each of many short jobs; the last command shows that the guard works."""
+    for name in ("torch", "transformers", "datasets"):
+        (tmp_path / f"{name}.py").write_text(f"raise RuntimeError('{name} was imported')\n")
+    words = ["-m", *command.split()]
+    if words[1] == "snakemake":
+        words += ["-s", str(ROOT / "workflow/Snakefile"), "--configfile", str(world.config)]
+    variables = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "EVALUATION_CONFIG": str(world.config)}
+    done = run_python(words, world.folder, cold=True, **variables)
+    assert LIGHT[command] in done.stdout + done.stderr
+    assert bool(done.returncode) == (LIGHT[command] == "was imported")
 
 
 def test_the_bridge_is_scored_at_the_stage_s_length_and_the_difference_is_stated(
-    longer: World,
+    world: World,
 ) -> None:
-    longer.make("stage2")
     told = ("sequence_length", "trained_sequence_length", "rotary_embedding")
     for name, values in (
         ("by_checkpoint/step_15", [128, 128, "rope_theta 500,000"]),
         ("bridge", [128, 64, "rope_theta 10,000"]),
     ):
-        found = longer.read("stage2", *name.split("/"), "tier2_ppl.json")
+        found = world.read("stage2", *name.split("/"), "tier2_ppl.json")
         assert [found[key] for key in told] == values
-    notes = longer.read("stage2", "by_checkpoint", "step_15", "bridge_deltas.json")["notes"]
+    notes = world.read("stage2", "by_checkpoint", "step_15", "bridge_deltas.json")["notes"]
     assert notes == [
         "trained on sequences of 128 tokens, the bridge on 64",
         "positions by rope_theta 500,000, those of the bridge by rope_theta 10,000",
     ]
-    (log,) = longer.results("stage2", "eval_logs", "score").glob("bridge-*.log")
+    (log,) = world.results("stage2", "eval_logs", "score").glob("bridge-*.log")
     assert "as stage2's bridge it is scored on 128" in log.read_text()
 
 
-def test_a_step_trained_on_shorter_sequences_is_refused(longer: World) -> None:
-    longer.change_stage("stage1", sequence_length=128)
-    done = longer.evaluation("doctor", "--config", str(longer.config))
-    assert "64 tokens at most, but stage1 scores 128" in done.stdout + done.stderr
-    assert "stage2: bridge" not in done.stdout
+def test_other_runs_are_compared_and_one_that_cannot_be_stops_no_other(world: World) -> None:
+    scores = stored_scores(world.results())
+    other = shutil.copytree(world.results(), world.folder / "other")
+    bad = str(world.folder / "nowhere")
+    (config,) = world.results(".config").glob("*/*.yaml")
+    os.utime(config, (0, 0))
+    with world.restored():
+        world.change(runs={"good": {"path": str(other)}, "bad": {"path": bad}})
+        done = well(world.snakemake())
+        assert not config.exists()  # of a run of long ago
+        assert jobs(done) == {"report", "all"}
+        assert stored_scores(world.results()) == scores
+        found = {one["run_b"]: one for one in world.read("comparison.json")["comparisons"]}
+        assert [stage["checkpoints"] for stage in found["good"]["stages"]] == [2, 2]
+        assert found["bad"]["error"].startswith(sentence := f"{bad}: no such file or folder")
+        assert sentence in world.results("report.html").read_text()
+        shutil.copytree(other, bad)
+        well(world.snakemake())  # it is tried again by every run
+    assert sentence not in world.results("report.html").read_text()

@@ -8,7 +8,8 @@ case "${APPTAINER_CONTAINER:-}${CONDA_PREFIX:-}" in
     *.sif | */.snakemake/conda/*) evaluation_python=python ;;
 esac
 
-# The configuration of the run, readable by its user alone, as a command in it may hold secrets.
+# The configuration of the run, readable by its user alone, as a command in it may hold secrets. A new one
+# removes those of long ago.
 if [ ! -e "$EVALUATION_CONFIG" ]; then
     mkdir -p "${3%/*/*}"
     (
@@ -16,6 +17,7 @@ if [ ! -e "$EVALUATION_CONFIG" ]; then
         mkdir -p "${EVALUATION_CONFIG%/*}"
         printf '%s' "${!4}" > "$EVALUATION_CONFIG.$$.$RANDOM"
         mv "$EVALUATION_CONFIG.$$".* "$EVALUATION_CONFIG"
+        find "${EVALUATION_CONFIG%/*}" -ignore_readdir_race -name '*.yaml' -mtime +30 -delete
     )
 fi
 
