@@ -27,8 +27,8 @@ def table_of(*items: dict) -> pa.Table:
     for number, item in enumerate(items):
         same = {"item": f"task/{number}", "tokens": 1, "chars": 1, "bytes": 1, "is_greedy": False}
         for i in range(len(item["logprob"])):
-            own = {name: values[i] for name, values in item.items() if name != "gold"}
-            rows.append({**same, "candidate": i, "gold": i == item.get("gold", 0), **own})
+            own = {name: v[i] if isinstance(v, list) else v for name, v in item.items()}
+            rows.append({**same, **own, "candidate": i, "gold": i == item.get("gold", 0)})
     return pa.Table.from_pylist(rows, schema=CANDIDATE_SCHEMA)
 
 
