@@ -72,13 +72,14 @@ def befall(folder: Path, name: str, *arguments: Any) -> str | None:
 
 def _met(folder: Path, name: str) -> list[Path]:
     """The files or folders that an accident may meet."""
-    met: set[Path] = set()
-    for pattern in HIT.get(name, ()):
-        met |= {p for p in folder.glob(pattern) if p.is_file() and not {*p.parts} & SPARED}
-    for pattern in REMOVED.get(name, ()):
+    if name in HIT:
+        files = {path for pattern in HIT[name] for path in folder.glob(pattern) if path.is_file()}
+        return sorted(path for path in files if not {*path.parts} & SPARED)
+    folders: set[Path] = set()
+    for pattern in REMOVED[name]:
         place = pattern.removesuffix("/..")
-        met |= {path.parent if place != pattern else path for path in folder.glob(place)}
-    return sorted(met)
+        folders |= {path.parent if place != pattern else path for path in folder.glob(place)}
+    return sorted(path for path in folders if path.is_dir() and "eval_logs" not in path.parts)
 
 
 def damage(path: Path, way: str) -> None:
