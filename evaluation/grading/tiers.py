@@ -177,9 +177,8 @@ def _verify_task(
         for prompt, key in entry["prompts"].items()
         for index in range(task.sampling.n)
     }
-    stored, used = counted_completions(
-        plan, store, name, entry["completions"], [*keys.values()], entry["stop"]
-    )
+    wanted = entry["completions"], [*keys.values()], entry["stop"]
+    stored, used = counted_completions(plan, store, name, *wanted)
     find = partial(find_verdicts, plan, store, TIERS["tier5"], name)
     samples = [(prompt, index, stored[key]) for (prompt, index), key in keys.items()]
     prompts = verify_samples(task, cache, documents, samples, find)

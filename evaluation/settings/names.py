@@ -15,10 +15,7 @@ RULES = (
     *("all", "default", "prefill", "prefill_caches", "check", "score", "collect", "file"),
     *("report", "report_of_stage"),
 )
-SHARED_FILES = (
-    *("scores", "report.html", "overview.rst"),
-    *("comparison.csv", "comparison.json", "comparison.html", "report.log"),
-)
+SHARED_FILES = (*("scores", "report.html", "overview.rst", "comparison.csv", "report.log"),)
 """Files and folders in the results folder, next to the folders of the stages."""
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"

@@ -9,14 +9,16 @@ import pytest
 import torch
 import yaml
 from safetensors import safe_open
+from safetensors.torch import load_file
 from transformers import LlamaConfig, Qwen2Config
 
 from demo.nanotron_writer import import_hf, write_parameters
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
+from evaluation.checkpoints.shards import read_parameters
 from tests.checkpoints.huggingface import SIZES, logits, save_model
-from tests.checkpoints.test_reference import INDEX, merged
+from tests.checkpoints.test_reference import INDEX
 
 CONFIGS = {
     "llama": LlamaConfig(**SIZES),
@@ -75,6 +77,20 @@ def test_vocabulary_is_padded_to_tp(tmp_path: Path) -> None:
     ours = logits(load_model(checkpoint))
     assert torch.equal(ours[..., :61], logits(model))
     assert not ours[..., 61:].any()
+
+
+def merged(folder: Path) -> dict[str, torch.Tensor]:
+    """Whole tensors, joined plainly from files and slices."""
+    tensors = {}
+    for name, parameter in read_parameters(folder).items():
+        whole = torch.full(parameter.shape, torch.nan)
+        for shard in parameter.shards:
+            data = load_file(shard.path)["data"].float()
+            for pair in shard.pairs:
+                local = tuple(slice(*pair) for pair in pair.local)
+                whole[tuple(slice(*pair) for pair in pair.whole)] = data[local]
+        tensors[name] = whole
+    return tensors
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(INDEX) if INDEX[name]["tp"] == 2])
