@@ -64,9 +64,7 @@ def solved(model: Any, tokenizer: Any) -> list[dict[str, str]]:
 def test_measures_of_gold_alone_and_weights_of_groups(world: World) -> None:
     """Bits per byte and greedy answers by a plain forward pass; groups by the questions scored."""
     tokenizer = AutoTokenizer.from_pretrained(world.folder / "tokenizer")
-    model = AutoModelForCausalLM.from_pretrained(
-        world.folder / "hf/1-10", dtype=torch.float64
-    ).eval()
+    model = AutoModelForCausalLM.from_pretrained(world.folder / "hf/0", dtype=torch.float64).eval()
     rows = solved(model, tokenizer)
     write_rows(world.folder / "solved.jsonl", rows)
     tasks: dict[str, Any] = {
