@@ -44,10 +44,8 @@ def _check_same(mine: TierResults, other: TierResults, across_tokenizers: bool) 
     ours, theirs = (_what_must_be_the_same(side, across_tokenizers) for side in (mine, other))
     for what, value in ours.items():
         there = theirs.get(what)
-        is_unknown = what == "dtype" and None in (
-            value,
-            there,
-        )  # an external command may not state it
+        # An external command may not state its dtype.
+        is_unknown = what == "dtype" and None in (value, there)
         if value != there and not is_unknown:
             seen = (
                 f"{_shown(value, there)} in {mine.path}, but {_shown(there, value)} in {other.path}"
